@@ -128,6 +128,37 @@ def loop_node(scope: Scope) -> bool:
     return scope.add(helper.make_node("Loop", [count, first, *carried], made, body=graph))
 
 
+def turned_loop(scope: Scope) -> bool:
+    """A Loop that carries a value between transposes, which its body turns back and forth."""
+    name = scope.pick("f", 2, 4)
+    if scope.depth >= DEEPEST or name is None:
+        return False
+    draw = scope.draw
+    value = scope.visible()[name]
+    order = draw.sample(range(value.ndim), value.ndim)
+    back = np.argsort(order).tolist()
+    body = _inner(scope)
+    step, go, held = (body.names.new(stem) for stem in "icv")
+    body.values.update({step: np.array(0), go: np.array(True), held: value.transpose(order)})
+    inputs = [info(n, body.values[n]) for n in (step, go, held)]
+    names = [body.names.new("t") for _ in range(4)]
+    turn = helper.make_node("Transpose", [held], names[:1], perm=back)
+    act = helper.make_node(draw.choice(("Relu", "Sin", "Softsign")), names[:1], names[1:2])
+    again = helper.make_node("Transpose", names[1:2], names[2:3], perm=order)
+    if not body.add(turn, act, again):
+        return False
+    outputs = [_own(body, go), names[2], *([names[1]] if draw.random() < 0.4 else [])]
+    graph = _graph(body, "turned", outputs, inputs)
+    given, *made = (scope.names.new("t") for _ in range(3))
+    first = helper.make_node("Transpose", [name], [given], perm=order)
+    count = scope.constant(np.array(draw.choice((1, 2)), np.int64))
+    made = made[: len(outputs) - 1]
+    loop = helper.make_node("Loop", [count, "", given], made, body=graph)
+    last = scope.names.new("t")
+    end = helper.make_node("Transpose", made[:1], [last], perm=back)
+    return scope.add(first, loop, end)
+
+
 def scan_node(scope: Scope) -> bool:
     """A Scan along any axis and direction, with and without a state."""
     name = scope.pick("f", 2, 4)

@@ -129,6 +129,11 @@ def _model(scope: Scope) -> ModelProto:
     for name in made:
         if name not in outputs and draw.random() < 0.2:
             graph.value_info.append(_declared(draw, name, scope.values[name], wrong=0.02))
+    held = [x.name for x in scope.initialisers]
+    if held and made and draw.random() < 0.04:
+        annotation = graph.quantization_annotation.add(tensor_name=draw.choice(made))
+        scale = annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR")
+        scale.value = draw.choice(held)
     model = helper.make_model(graph, opset_imports=scope.imports(), ir_version=version)
     model.functions.extend(scope.functions)
     if draw.random() < 0.1:

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from tests.fuzzing.any_network.bodies import function, if_node, loop_node, scan_node
+from tests.fuzzing.any_network.bodies import (
+    function,
+    if_node,
+    loop_node,
+    scan_node,
+    turned_loop,
+)
 from tests.fuzzing.any_network.ops import any_op
 from tests.fuzzing.any_network.scope import Scope, kind_of
 
@@ -277,10 +283,16 @@ def quantised(scope: Scope) -> bool:
     data = scope.visible()[q]
     one = [q, scale, zero]
     made: str | None = q
-    op = draw.choice(("none", "conv", "matmul", "add", "mul", "act", "pool", "concat", "softmax"))
+    op = draw.choice(("none", "conv", "matmul", "add", "mul", "act", "pool", "concat", "softmax",
+                      "where", "gemm", "conv"))  # fmt: skip
     if op == "conv" and data.ndim == 4:
-        w = scope.constant(scope.number((2, data.shape[1], 1, 1), str(np.dtype(kind))))
-        made = add(scope, "QLinearConv", [*one, w, scale, zero, scale, zero])
+        more: dict[str, Any] = {}
+        if draw.random() < 0.6:
+            scope.root().domains.add(MICROSOFT)
+            more = {"domain": MICROSOFT, "channels_last": draw.choice((0, 1))}
+        channels = data.shape[3 if more.get("channels_last") else 1]
+        w = scope.constant(scope.number((2, channels, 1, 1), str(np.dtype(kind))))
+        made = add(scope, "QLinearConv", [*one, w, scale, zero, scale, zero], **more)
     elif op == "matmul":
         w = scope.constant(scope.number((data.shape[-1], 2), str(np.dtype(kind))))
         made = add(scope, "QLinearMatMul", [*one, w, scale, zero, scale, zero])
@@ -293,11 +305,21 @@ def quantised(scope: Scope) -> bool:
         elif op == "act":
             kinds = draw.choice(("QLinearLeakyRelu", "QLinearSigmoid"))
             made = add(scope, kinds, [*one, scale, zero], domain=MICROSOFT)
+        elif op == "where":
+            mask = scope.constant(scope.number(data.shape[draw.choice((0, 1)) :], "bool"))
+            inputs = [mask, *one, *one, scale, zero]
+            made = add(scope, "QLinearWhere", inputs, domain=MICROSOFT)
+        elif op == "gemm":
+            flags = {"transA": draw.choice((0, 1)), "transB": draw.choice((0, 1))}
+            rows = data.shape[0 if flags["transA"] else -1]
+            w = scope.number((3, rows) if flags["transB"] else (rows, 3), str(data.dtype))
+            inputs = [*one, scope.constant(w), scale, zero, "", scale, zero]
+            made = add(scope, "QGemm", inputs, domain=MICROSOFT, **flags)
         elif op == "pool":
             more = {"channels_last": draw.choice((0, 1))}
             kinds = draw.choice(("QLinearGlobalAveragePool", "QLinearAveragePool"))
             if kinds == "QLinearAveragePool":
-                more["kernel_shape"] = [1, 2]  # type: ignore[assignment]
+                more["kernel_shape"] = [1, 2]
             made = add(scope, kinds, [*one, scale, zero], domain=MICROSOFT, **more)
         elif op == "concat":
             inputs = [scale, zero, *one, *one]
@@ -309,6 +331,61 @@ def quantised(scope: Scope) -> bool:
     if made is None:
         return False
     return add(scope, "DequantizeLinear", [made, scale, zero]) is not None
+
+
+def scaled(scope: Scope) -> bool:
+    """Numbers quantised and back by scales of an axis or of blocks of it, of 8 or 16 bits."""
+    draw = scope.draw
+    name = scope.pick("f", 1, 4)
+    if scope.opset < 13 or name is None or scope.visible()[name].dtype != np.float32:
+        return False
+    data = scope.visible()[name]
+    axis = draw.randrange(data.ndim)
+    kinds = ["uint8", "int8", *(["uint16", "int16"] if scope.opset >= 21 else [])]
+    shape, more = [data.shape[axis]], {"axis": draw.choice((axis, axis - data.ndim))}
+    if scope.opset >= 21 and draw.random() < 0.5 and data.shape[axis] % 2 == 0:
+        shape = [size // 2 if n == axis else size for n, size in enumerate(data.shape)]
+        more["block_size"] = 2
+    scale = scope.constant(np.abs(scope.number(shape, "float32")) + np.float32(0.25))
+    zero = scope.constant(np.abs(scope.number(shape, draw.choice(kinds))))
+    q = add(scope, "QuantizeLinear", [name, scale, zero], **more)
+    if q is None:
+        return False
+    last = q
+    if draw.random() < 0.5:
+        order = draw.sample(range(data.ndim), data.ndim)
+        last = add(scope, "Transpose", [q], perm=order) or q
+        if last != q and "block_size" not in more:
+            more["axis"] = order.index(axis)
+        elif last != q:
+            last = add(scope, "Transpose", [last], perm=np.argsort(order).tolist()) or q
+    return add(scope, "DequantizeLinear", [last, scale, zero], **more) is not None
+
+
+def summed(scope: Scope) -> bool:
+    """An Einsum of any letters, of one operand or two, with dots, and without a result."""
+    draw = scope.draw
+    name = scope.pick("f", 1, 4)
+    if name is None or scope.opset < 12:
+        return False
+    shape = scope.visible()[name].shape
+    letters = draw.sample("ijklmn", len(shape))
+    sizes = dict(zip(letters, shape, strict=True))
+    first, second, inputs = "".join(letters), "", [name]
+    if draw.random() < 0.6:
+        other = draw.sample([*letters, "z"], draw.randint(1, len(letters)))
+        second = "".join(other)
+        inputs.append(scope.constant(scope.number([sizes.get(x, 2) for x in other],
+                                                  str(scope.visible()[name].dtype))))  # fmt: skip
+    every = sorted({*first, *second})
+    result = "".join(draw.sample(every, draw.randint(0, len(every))))
+    if not second and draw.random() < 0.3:
+        cut = draw.randint(0, len(first))
+        first, result = first[:cut] + "...", "..." + "".join(reversed(first[:cut]))
+    equation = ",".join(filter(None, (first, second)))
+    if draw.random() < 0.8:
+        equation += f"{draw.choice(('->', ' -> '))}{result}"
+    return add(scope, "Einsum", inputs, equation=equation) is not None
 
 
 def microsoft(scope: Scope) -> bool:
@@ -380,6 +457,12 @@ def recurrent(scope: Scope) -> bool:
         np.full((batch,), steps, np.int32),
         scope.number((batch, both, hidden) if "layout" in more else (both, batch, hidden), word),
     ]
+    if kind == "LSTM":
+        options += [options[2], scope.number((both, 3 * hidden), word)]
+        more |= {"input_forget": 1} if draw.random() < 0.2 else {}
+    elif kind == "GRU" and draw.random() < 0.4:
+        more["linear_before_reset"] = 1
+    more |= {"clip": 1.5} if draw.random() < 0.2 else {}
     inputs += [scope.constant(x) if draw.random() < 0.4 else "" for x in options]
     while not inputs[-1]:
         inputs.pop()
@@ -399,15 +482,22 @@ def resized(scope: Scope) -> bool:
     if name is None or scope.opset < 10:
         return False
     rank = scope.visible()[name].ndim
-    mode = draw.choice(("nearest", "linear"))
+    mode = draw.choice(("nearest", "nearest", "linear", "linear", "cubic"))
     scales = np.array([1.0] * rank, np.float32)
     for axis in draw.sample(range(rank), min(rank, draw.choice((1, 2)))):
         scales[axis] = draw.choice((2.0, 0.5, 1.5))
     if scope.opset == 10:
         return add(scope, "Resize", [name, scope.constant(scales)], mode=mode) is not None
     more: dict[str, Any] = {"mode": mode}
-    if draw.random() < 0.5:
-        more["coordinate_transformation_mode"] = draw.choice(("asymmetric", "align_corners"))
+    if draw.random() < 0.6:
+        how = ("asymmetric", "align_corners", "half_pixel", "pytorch_half_pixel")
+        more["coordinate_transformation_mode"] = draw.choice(how)
+    if mode == "nearest" and draw.random() < 0.3:
+        more["nearest_mode"] = draw.choice(("floor", "ceil", "round_prefer_ceil"))
+    if mode == "cubic" and draw.random() < 0.5:
+        more["cubic_coeff_a"], more["exclude_outside"] = -0.5, draw.choice((0, 1))
+    if scope.opset >= 18 and mode != "nearest" and draw.random() < 0.2:
+        more["antialias"] = 1
     shape = scope.visible()[name].shape
     if draw.random() < 0.5:
         axes = [*range(rank)]
@@ -418,6 +508,8 @@ def resized(scope: Scope) -> bool:
     else:
         sizes = [max(round(s * k), 1) for s, k in zip(shape, scales, strict=True)]
         inputs = ["", "", scope.constant(np.array(sizes, np.int64))]
+        if scope.opset >= 18 and draw.random() < 0.3:
+            more["keep_aspect_ratio_policy"] = draw.choice(("not_larger", "not_smaller"))
     if scope.opset < 13:
         empty = scope.constant(np.zeros(0, np.float32))
         inputs = [x or empty for x in inputs]
@@ -494,13 +586,21 @@ def located(scope: Scope) -> bool:
     boxes = np.array([[0, 0, 1, 1], [0, 0, 2, 1]], word)
     if kind == "RoiAlign" and scope.opset >= 10:
         inputs = [name, scope.constant(boxes), scope.constant(np.zeros(2, np.int64))]
-        return add(scope, kind, inputs, output_height=2, output_width=1) is not None
+        sizes: dict[str, Any] = {"output_height": 2, "output_width": draw.choice((1, 2))}
+        if draw.random() < 0.5:
+            sizes["mode"] = draw.choice(("avg", "max"))
+        if draw.random() < 0.4 and scope.opset >= 16:
+            sizes["coordinate_transformation_mode"] = "output_half_pixel"
+        return add(scope, kind, inputs, **sizes) is not None
     if kind == "MaxRoiPool":
         rois = scope.constant(np.concatenate([np.zeros((2, 1), word), boxes], 1))
         return add(scope, kind, [name, rois], pooled_shape=[1, 2]) is not None
     if kind == "GridSample" and scope.opset >= 16:
         grid = scope.constant(scope.number((len(data), 2, 3, 2), word))
-        return add(scope, kind, [name, grid]) is not None
+        how: dict[str, Any] = {"align_corners": draw.choice((0, 1))}
+        if draw.random() < 0.5:
+            how["padding_mode"] = draw.choice(("zeros", "border", "reflection"))
+        return add(scope, kind, [name, grid], **how) is not None
     if kind == "Unpool":
         outputs = [scope.names.new("t"), scope.names.new("t")]
         pool = helper.make_node("MaxPool", [name], outputs, kernel_shape=[1, 2], strides=[1, 2])
@@ -531,16 +631,19 @@ PIECES: dict[Callable[[Scope], bool], int] = {
     shapes: 8,
     reshaped: 5,
     again: 3,
-    quantised: 3,
+    quantised: 4,
+    scaled: 2,
+    summed: 2,
     microsoft: 3,
     recurrent: 2,
-    resized: 2,
+    resized: 3,
     narrow: 1,
     half: 3,
     sequence: 1,
     located: 2,
     if_node: 4,
     loop_node: 3,
+    turned_loop: 1,
     scan_node: 2,
     function: 3,
 }
