@@ -1,4 +1,4 @@
-"""Figures, arranged and drawn: cards in columns, ops as arrows, ties as dashed lines."""
+"""Figures, arranged and drawn: cards in columns, ops as arrows, ties as dashed drawing."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from layoutopt.pictures import cards as drawing
-from layoutopt.pictures import frames, lines, svg
-from layoutopt.pictures.cards import HEAD, STEM, TYPE, Card, OpCard, Tie
-from layoutopt.pictures.lines import Rectangle, Stretch, bulge, label_width
+from layoutopt.pictures import frames, svg
+from layoutopt.pictures.cards import (
+    HEAD,
+    STEM,
+    TYPE,
+    Card,
+    OpCard,
+    Rectangle,
+    Stretch,
+    Tie,
+    bulge,
+    label_width,
+)
 from layoutopt.pictures.svg import shortened, width
 
 LINE, EDGE = 19.0, 18.0
@@ -467,7 +477,7 @@ Line = tuple[Stretch, ...]
 
 @dataclass(frozen=True)
 class LineRoutes:
-    """Routes of all lines.
+    """Routes of all drawing.
 
     Parameters
     ----------
@@ -633,17 +643,17 @@ def _arrows(steps: Sequence[OpCard], found: LineRoutes) -> Iterator[str]:
     kept = [kept for step in steps for _, kept in step.inputs]
     for line, carries in zip(found.arrows, kept, strict=True):
         colour = svg.INK if carries else frames.FAINT
-        yield svg.path([lines.commands(line)], stroke=colour, stroke_width=1.2)
+        yield svg.path([drawing.commands(line)], stroke=colour, stroke_width=1.2)
     for line in found.stems:
-        yield svg.path([lines.commands(line)], stroke=svg.INK, stroke_width=1.2)
-        yield svg.path([lines.arrowhead(line[-1][1], line[-1][2])], fill=svg.INK)
+        yield svg.path([drawing.commands(line)], stroke=svg.INK, stroke_width=1.2)
+        yield svg.path([drawing.arrowhead(line[-1][1], line[-1][2])], fill=svg.INK)
 
 
 def _ties(ties: Sequence[Tie], found: LineRoutes) -> Iterator[str]:
     for tie, line in zip(ties, found.ties, strict=True):
         colour = frames.TIE if tie.earns else frames.FAINT
         told = svg.tip(tie.tip)
-        yield svg.element("path", told, d=lines.commands(line), stroke=colour, stroke_width=1.6)
+        yield svg.element("path", told, d=drawing.commands(line), stroke=colour, stroke_width=1.6)
 
 
 def _pills(steps: Sequence[OpCard], found: LineRoutes) -> Iterator[str]:
@@ -663,6 +673,6 @@ def _labels(
     if len(ties) > CROWD:
         return
     for tie, line in zip(ties, found.ties, strict=True):
-        box = lines.place(tie.label, line, taken)
+        box = drawing.place_label(tie.label, line, taken)
         taken.append(box)
-        yield lines.label(tie.label, box, frames.TIE if tie.earns else svg.SOFT)
+        yield drawing.draw_label(tie.label, box, frames.TIE if tie.earns else svg.SOFT)
