@@ -18,8 +18,7 @@ from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import number, ratio
 from layoutopt.cli import options, streams
 from layoutopt.cli.options import BLAS_THREADS, SIGNALLED
-from layoutopt.cli.progress import on_stderr
-from layoutopt.cli.streams import Unfailing, command_line, note, say, table, write_out
+from layoutopt.cli.streams import Unfailing, command_line, note, on_stderr, say, table, write_out
 
 if TYPE_CHECKING:
     from layoutopt.bench.analysis import BatchChange, Difference, Summary

@@ -11,8 +11,15 @@ import typer
 
 from layoutopt.base.errors import InputError
 from layoutopt.cli import options
-from layoutopt.cli.progress import shown
-from layoutopt.cli.streams import all_done, command_line, reserved_stdout, say, table, write_out
+from layoutopt.cli.streams import (
+    all_done,
+    command_line,
+    reserved_stdout,
+    say,
+    shown,
+    table,
+    write_out,
+)
 
 if TYPE_CHECKING:
     from layoutopt.comparison import Comparison

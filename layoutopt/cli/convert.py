@@ -11,8 +11,7 @@ import typer
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import ratio, seconds
 from layoutopt.cli import options
-from layoutopt.cli.progress import shown
-from layoutopt.cli.streams import all_done, reserved_stdout, saved, say, table, write_out
+from layoutopt.cli.streams import all_done, reserved_stdout, saved, say, shown, table, write_out
 
 if TYPE_CHECKING:
     from layoutopt.onnx.result import ConversionResult

@@ -9,8 +9,7 @@ import typer
 
 from layoutopt.base.errors import InputError
 from layoutopt.cli import options
-from layoutopt.cli.progress import shown
-from layoutopt.cli.streams import all_done, note, reserved_stdout, say, write_out
+from layoutopt.cli.streams import all_done, note, reserved_stdout, say, shown, write_out
 
 if TYPE_CHECKING:
     from layoutopt.base.result import UnwindingResult

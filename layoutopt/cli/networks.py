@@ -12,8 +12,7 @@ from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import counted, exact, ratio, relative, seconds
 from layoutopt.base.table import Table
 from layoutopt.cli import options
-from layoutopt.cli.progress import shown
-from layoutopt.cli.streams import all_done, note, reserved_stdout, say, table, write_out
+from layoutopt.cli.streams import all_done, note, reserved_stdout, say, shown, table, write_out
 
 if TYPE_CHECKING:
     from layoutopt.network import Network, Solution

@@ -19,8 +19,7 @@ from typer.core import TyperCommand
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import check_writable
 from layoutopt.cli import LOADED
-from layoutopt.cli.progress import shown
-from layoutopt.cli.streams import STDOUT_NAME, reserved_stdout
+from layoutopt.cli.streams import STDOUT_NAME, reserved_stdout, shown
 
 if TYPE_CHECKING:
     from layoutopt.base.result import Piece, UnwindingResult

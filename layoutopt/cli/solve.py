@@ -16,13 +16,14 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import exact, number, ratio
 from layoutopt.cli import options
 from layoutopt.cli.options import BAD_INPUT
-from layoutopt.cli.progress import both, shown
 from layoutopt.cli.streams import (
     all_done,
+    both,
     command_line,
     note,
     reserved_stdout,
     say,
+    shown,
     table,
     write_out,
 )

@@ -1,125 +1,206 @@
-"""Explanations of pairs."""
+"""Explanations of pairs, by parametric solves: the optimum under other values of one pair.
+
+The numbers of matching positions of layouts do not depend on values.  So layouts found for some
+values are candidates for all others, and their scores there are sums.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
-from msgspec import structs
-
 from layoutopt.base import numbers
+from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.numbers import number
 from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.check.elements import evaluate
 from layoutopt.explain import words
-from layoutopt.explain.explanation import Change, Obstacle, PairExplanation
-from layoutopt.explain.subject import Subject, at_one_location, views_of
-from layoutopt.explain.trials import ParametricSolves, Trial, TrialAnswer, most, won
-from layoutopt.graphs.locations import Given, check_graph
-from layoutopt.graphs.ops import Expand, Kind, UnwindingOp, size
+from layoutopt.explain.explanation import Change, PairExplanation
+from layoutopt.explain.subject import Subject, obstacles
+from layoutopt.graphs.locations import check_graph
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import fix_tiles, memory_of
-from layoutopt.lowering.elements.groups import free_tensors, sources_of
-from layoutopt.tiles.memory import MOST
+from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.unwinding import unwind
 
-NAMED = 3
-"""Largest number of ops in a reason."""
+STEP = 1000
+"""Factor by which the pair's value is increased if the last increase was insufficient."""
 
 
-def obstacles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
-    """Return the obstacles of a pair; none if it can match everywhere, or if time runs out.
+def most(trials: ParametricSolves) -> TrialAnswer:
+    """Return layouts that maximise the matching positions of the pair."""
+    return trials.best(trials.with_value(1, [0] * len(trials.values)), "as many as can match")
+
+
+def won(trials: ParametricSolves, limit: TrialAnswer, values: Sequence[int]) -> TrialAnswer:
+    """Return the best layouts that win the pair.
+
+    Its value is increased until the optimum wins it.  A value above the sum of all others always
+    suffices; smaller ones, tried first, keep numbers small.
 
     Parameters
     ----------
-    a, b
-        The pair's tensors, by number.
-    most
-        Largest possible number of matching positions.
+    limit
+        Result of :func:`most`.
+    values
+        Values of all pairs.
     """
-    elements = size(graph.shapes[a])
-    if most == elements:
-        return ()
-    if graph.tile_memory is not None:
-        return _on_tiles(graph, a, b, most, limits)
-    views = views_of(graph, [(a, b)])
-    unordered = _most(views, limits)
-    if unordered is None:
-        return ()
-    differ = _at_home(at_one_location(views)) - _at_home(views)
-    return _told(
-        (differ, _why_fixed(graph, a, b)),
-        (elements - unordered - differ, _why_repeated(graph, a, b)),
-        (unordered - most, _why_later(graph, a, b)),
-    )
+    own = trials.own
+    rest = [0 if n == own else abs(value) for n, value in enumerate(values)]
+    sufficient = 1 + sum(v * n for v, n in zip(rest, trials.elements, strict=True))
+    known = limit.trial.matched[own] if limit.trial and limit.proved else None
+    value = 1 + sum(rest)
+    while True:
+        value = min(value, sufficient)
+        answer = trials.best(trials.with_value(value, values), "winning the pair")
+        if answer.trial is None:
+            break
+        if answer.proved and (value == sufficient or answer.trial.matched[own] == known):
+            return answer
+        if value == sufficient:
+            break
+        value *= STEP
+    return TrialAnswer(max(trials.found, key=lambda x: (x.matched[own], x.worth(values))), False)
 
 
-def _on_tiles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
-    """Return the obstacles of a pair on a tile memory without hooks."""
-    roomy = fix_tiles(graph)  # rules may look at grains
-    roomy.pairs = [(a, b, Decimal(1))]
-    roomy.tile_memory = structs.replace(memory_of(graph), bytes_per_tile=MOST, grain=1)
-    unlimited = _most(roomy, limits)
-    if unlimited is None:
-        return ()
-    return _told(
-        (size(graph.shapes[a]) - unlimited, "tiles that are given differ"),
-        (unlimited - most, "tiles hold too little, or a grain would have to be torn apart"),
-    )
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Layouts of the whole graph, and numbers of matching positions of each pair in reach."""
+
+    matched: tuple[int, ...]
+    layouts: LayoutDict
+
+    def worth(self, values: Sequence[int]) -> int:
+        """Return the score of these pairs under other values."""
+        return sum(v * m for v, m in zip(values, self.matched, strict=True))
 
 
-def _told(*reasons: tuple[int, str]) -> tuple[Obstacle, ...]:
-    return tuple(Obstacle(count, why) for count, why in reasons if count)
+class TrialAnswer(NamedTuple):
+    """The best layouts for some values, if any were found, and whether that is proved."""
+
+    trial: Trial | None
+    proved: bool
 
 
-def _most(graph: GraphStore, limits: Limits) -> int | None:
-    """Maximise the matching positions of a graph's only pair; ``None`` if time runs out."""
-    left = None if limits.left == math.inf else limits.left
-    result = unwind(graph, time_limit=left, seed=limits.seed, workers=limits.workers)
-    return result.pairs[0].matched if result.status is Status.OPTIMAL else None
+class ParametricSolves:
+    """Solves of the part that a pair can influence, under changed values.
+
+    Parameters
+    ----------
+    subject
+        The explained layouts.
+    pair
+        The pair's number there.
+
+    Attributes
+    ----------
+    numbers
+        Numbers, in the subject, of the pairs in reach; other attributes number them from 0.
+    own
+        The pair itself.
+    values, elements
+        Values, as multiples of a unit, and positions of the pairs in reach.
+    first
+        The explained layouts.
+    found
+        All layouts found, the explained ones first.
+    """
+
+    def __init__(self, subject: Subject, pair: int) -> None:
+        self.subject, self.limits = subject, subject.limits
+        self.numbers, self._sinks, self._graph = subject.reach(pair)
+        self.own = self.numbers.index(pair)
+        self.values = [subject.values[n] for n in self.numbers]
+        self.elements = [subject.elements[n] for n in self.numbers]
+        matched = tuple(subject.matched[n] for n in self.numbers)
+        self.first = Trial(matched, subject.layouts)
+        self.found = [self.first]
+        self._answers: dict[tuple[int, ...], TrialAnswer] = {}
+        if subject.optimal:
+            self._answers[_key(self.values)] = TrialAnswer(self.first, True)
+
+    def score(self, trial: Trial) -> Decimal:
+        """Return the total score of layouts."""
+        change = trial.worth(self.values) - self.first.worth(self.values)
+        return numbers.total([self.subject.score, self.subject.amount(change)])
+
+    def with_value(self, value: Fraction | int, values: Sequence[int] | None = None) -> list[int]:
+        """Return values with another value of the pair itself, scaled to integers."""
+        exact = Fraction(value)
+        before = self.values if values is None else values
+        found = [v * exact.denominator for v in before]
+        found[self.own] = exact.numerator
+        return found
+
+    def best(self, values: Sequence[int], what: str) -> TrialAnswer:
+        """Solve the graph with other values; answers are cached.
+
+        Parameters
+        ----------
+        what
+            Purpose of the solve, for progress messages.
+        """
+        key = _key(values)
+        if key not in self._answers:
+            self._answers[key] = self._solved(key, what)
+        return self._answers[key]
+
+    def _solved(self, values: Sequence[int], what: str) -> TrialAnswer:
+        limits = self.limits
+        if limits.over:
+            return TrialAnswer(None, False)
+
+        def tell(message: Progress) -> None:
+            limits.report(f"{what}: {message.phase}")
+
+        result = unwind(
+            self._with_values(values),
+            time_limit=None if limits.left == math.inf else limits.left,
+            seed=limits.seed,
+            workers=limits.workers,
+            progress=None if limits.tell is None else tell,
+        )
+        if result.layouts is None:
+            return TrialAnswer(None, False)
+        trial = self._judged(result.layouts)
+        if trial.worth(values) != result.score:
+            raise InternalError(f"layouts earn {trial.worth(values)}, not {result.score}")
+        self.found.append(trial)
+        return TrialAnswer(trial, result.status is Status.OPTIMAL)
+
+    def _with_values(self, values: Sequence[int]) -> GraphStore:
+        """Return the graph of the pairs in reach with other values, without those of value 0."""
+        found = deepcopy(self._graph)
+        pairs = zip(self._graph.pairs, values, strict=True)
+        found.pairs = [(a, b, Decimal(value)) for (a, b, _), value in pairs if value]
+        return found
+
+    def _judged(self, layouts: LayoutDict) -> Trial:
+        """Evaluate layouts by the specification, and check them against the result's bound."""
+        checked = evaluate(self._graph, layouts)
+        if checked.violations:
+            raise InternalError(f"the layouts break a rule: {checked.violations[0]}")
+        chosen = {name: layout for name, layout in layouts.items() if name in self._sinks}
+        matched = tuple(pair.matched for pair in checked.pairs)
+        trial = Trial(matched, self.first.layouts | chosen)
+        bound, score = self.subject.bound, self.score(trial)
+        if bound is not None and bound < score:
+            told = f"its bound is {number(Decimal(bound))}, but layouts that earn {number(score)}"
+            raise InputError(f"the result is of another graph: {told} were found")
+        return trial
 
 
-def _at_home(graph: GraphStore) -> int:
-    """Count the matching positions of the pair with all sinks at fresh locations."""
-    layouts = {
-        sink.name: ((sink.name, 0, 0, ((sink.size, 1, 1),)),) if sink.size else ()
-        for sink in graph.sinks()
-    }
-    return evaluate(graph, layouts).pairs[0].matched
-
-
-def _why_fixed(graph: GraphStore, a: int, b: int) -> str:
-    free = free_tensors(graph, Given(graph))
-    if free[a] or free[b]:
-        return "both locations are fixed and differ"
-    return "no sink reaches either side, and their locations differ"
-
-
-def _why_repeated(graph: GraphStore, a: int, b: int) -> str:
-    why = "one element stands at several positions, which want it at different locations"
-    tensors = sources_of(graph, {a, b})
-    repeats = _named(graph, tensors, lambda op: isinstance(op, Expand))
-    return f"{why}; {repeats} repeats elements" if repeats else why
-
-
-def _why_later(graph: GraphStore, a: int, b: int) -> str:
-    tensors = sources_of(graph, {a, b})
-    barriers = _named(graph, tensors, lambda op: op.kind is Kind.BARRIER)
-    return f"barrier order: outputs of {barriers} are known only once such elements are"
-
-
-def _named(graph: GraphStore, tensors: Iterable[int], suits: Callable[[UnwindingOp], bool]) -> str:
-    """Return the names of the ops that produce tensors and satisfy a condition."""
-    ops = (graph.ops[i] for i in dict.fromkeys(graph.producers[t] for t in tensors))
-    names = [repr(op.id) for op in ops if suits(op)]
-    return ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+def _key(values: Sequence[int]) -> tuple[int, ...]:
+    """Return values divided by their greatest common divisor."""
+    common = math.gcd(*values) or 1
+    return tuple(value // common for value in values)
 
 
 class Threshold(NamedTuple):
@@ -266,7 +347,7 @@ def fewest_in_the_way(
     Parameters
     ----------
     limit
-        Result of :func:`~layoutopt.explain.trials.most`.
+        Result of :func:`~layoutopt.explain.pair.most`.
     winner
         The best layouts that win the pair.
     """

@@ -1,11 +1,12 @@
-"""Subject of explanations: layouts of a graph, with matches of its pairs.
+"""Subject of explanations: layouts of a graph, with matches of its pairs and their obstacles.
 
 Pairs of the same two tensors are merged, and their values added up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from decimal import Decimal
 from functools import cached_property
@@ -18,6 +19,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import number, to_decimal, to_integers
 from layoutopt.base.result import PairScore, Status, UnwindingResult
 from layoutopt.check.elements import evaluate
+from layoutopt.explain.explanation import Obstacle
 from layoutopt.graphs.locations import Given, check_result
 from layoutopt.graphs.ops import (
     Barrier,
@@ -32,10 +34,17 @@ from layoutopt.graphs.ops import (
 )
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import unused
-from layoutopt.lowering.elements.barriers import find_cycles
-from layoutopt.lowering.elements.groups import Group, find_groups, sources_of
+from layoutopt.graphs.tiling import fix_tiles, memory_of, unused
+from layoutopt.lowering.elements.groups import (
+    Group,
+    find_cycles,
+    find_groups,
+    free_tensors,
+    sources_of,
+)
 from layoutopt.lowering.elements.kinds import LayoutDict
+from layoutopt.tiles.memory import MOST
+from layoutopt.unwinding import unwind
 
 
 def views_of(graph: GraphStore, pairs: Iterable[tuple[int, int]]) -> GraphStore:
@@ -259,3 +268,95 @@ def ends_of(graph: GraphStore, a: Tensor | str, b: Tensor | str) -> frozenset[in
         names = f"{graph.tensor(a).name!r} and {graph.tensor(b).name!r}"
         raise InputError(f"there is no valued pair of {names}")
     return ends
+
+
+NAMED = 3
+"""Largest number of ops in a reason."""
+
+
+def obstacles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
+    """Return the obstacles of a pair; none if it can match everywhere, or if time runs out.
+
+    Parameters
+    ----------
+    a, b
+        The pair's tensors, by number.
+    most
+        Largest possible number of matching positions.
+    """
+    elements = size(graph.shapes[a])
+    if most == elements:
+        return ()
+    if graph.tile_memory is not None:
+        return _on_tiles(graph, a, b, most, limits)
+    views = views_of(graph, [(a, b)])
+    unordered = _most(views, limits)
+    if unordered is None:
+        return ()
+    differ = _at_home(at_one_location(views)) - _at_home(views)
+    return _told(
+        (differ, _why_fixed(graph, a, b)),
+        (elements - unordered - differ, _why_repeated(graph, a, b)),
+        (unordered - most, _why_later(graph, a, b)),
+    )
+
+
+def _on_tiles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
+    """Return the obstacles of a pair on a tile memory without hooks."""
+    roomy = fix_tiles(graph)  # rules may look at grains
+    roomy.pairs = [(a, b, Decimal(1))]
+    roomy.tile_memory = replace(memory_of(graph), bytes_per_tile=MOST, grain=1)
+    unlimited = _most(roomy, limits)
+    if unlimited is None:
+        return ()
+    return _told(
+        (size(graph.shapes[a]) - unlimited, "tiles that are given differ"),
+        (unlimited - most, "tiles hold too little, or a grain would have to be torn apart"),
+    )
+
+
+def _told(*reasons: tuple[int, str]) -> tuple[Obstacle, ...]:
+    return tuple(Obstacle(count, why) for count, why in reasons if count)
+
+
+def _most(graph: GraphStore, limits: Limits) -> int | None:
+    """Maximise the matching positions of a graph's only pair; ``None`` if time runs out."""
+    left = None if limits.left == math.inf else limits.left
+    result = unwind(graph, time_limit=left, seed=limits.seed, workers=limits.workers)
+    return result.pairs[0].matched if result.status is Status.OPTIMAL else None
+
+
+def _at_home(graph: GraphStore) -> int:
+    """Count the matching positions of the pair with all sinks at fresh locations."""
+    layouts = {
+        sink.name: ((sink.name, 0, 0, ((sink.size, 1, 1),)),) if sink.size else ()
+        for sink in graph.sinks()
+    }
+    return evaluate(graph, layouts).pairs[0].matched
+
+
+def _why_fixed(graph: GraphStore, a: int, b: int) -> str:
+    free = free_tensors(graph, Given(graph))
+    if free[a] or free[b]:
+        return "both locations are fixed and differ"
+    return "no sink reaches either side, and their locations differ"
+
+
+def _why_repeated(graph: GraphStore, a: int, b: int) -> str:
+    why = "one element stands at several positions, which want it at different locations"
+    tensors = sources_of(graph, {a, b})
+    repeats = _named(graph, tensors, lambda op: isinstance(op, Expand))
+    return f"{why}; {repeats} repeats elements" if repeats else why
+
+
+def _why_later(graph: GraphStore, a: int, b: int) -> str:
+    tensors = sources_of(graph, {a, b})
+    barriers = _named(graph, tensors, lambda op: op.kind is Kind.BARRIER)
+    return f"barrier order: outputs of {barriers} are known only once such elements are"
+
+
+def _named(graph: GraphStore, tensors: Iterable[int], suits: Callable[[UnwindingOp], bool]) -> str:
+    """Return the names of the ops that produce tensors and satisfy a condition."""
+    ops = (graph.ops[i] for i in dict.fromkeys(graph.producers[t] for t in tensors))
+    names = [repr(op.id) for op in ops if suits(op)]
+    return ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")

@@ -23,8 +23,17 @@ from layoutopt.boxes.box import Box
 from layoutopt.graphs.locations import TILE, Given, Origins
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.elements.barriers import Contest, find_contest, find_cycles, no_contest
-from layoutopt.lowering.elements.groups import Group, find_groups, free_tensors, key_of, sources_of
+from layoutopt.lowering.elements.groups import (
+    Contest,
+    Group,
+    find_contest,
+    find_cycles,
+    find_groups,
+    free_tensors,
+    key_of,
+    no_contest,
+    sources_of,
+)
 from layoutopt.lowering.elements.kinds import (
     GroupKind,
     LayoutDict,

@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 
 from layoutopt.certificate.sums import CertifiedBox
-from layoutopt.certify.boxes import decided
+from layoutopt.certify.copies import decided
 
 Member = tuple[tuple[int, ...], tuple[int, ...]]
 

@@ -28,10 +28,9 @@ from layoutopt import (
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Status
-from layoutopt.explain import trials
-from layoutopt.explain.pair import Threshold, least_value
+from layoutopt.explain import pair as pair_module
+from layoutopt.explain.pair import ParametricSolves, Threshold, least_value, won
 from layoutopt.explain.subject import Subject
-from layoutopt.explain.trials import ParametricSolves, won
 from layoutopt.generate.families import generate
 from tests.examples.graphs import graph_of
 from tests.support import hard_graph, refused
@@ -216,7 +215,7 @@ def test_time_that_ends_between_solves(
         calls += 1
         return unwind(*given, **(more if calls <= most else more | worse))
 
-    monkeypatch.setattr(trials, "unwind", counted)
+    monkeypatch.setattr(pair_module, "unwind", counted)
     result = unwind(graph)
     full = explain_pair(graph, result, a, b)
     assert full.proved

@@ -11,8 +11,7 @@ from layoutopt.base.numbers import unique
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.reduced import Reduced, trace_group
 from layoutopt.lowering.classes.systems import orbits_of
-from layoutopt.lowering.elements.barriers import Contest
-from layoutopt.lowering.elements.groups import Group, first_alike, sources_of
+from layoutopt.lowering.elements.groups import Contest, Group, first_alike, sources_of
 from layoutopt.network.problem import IntArray
 
 

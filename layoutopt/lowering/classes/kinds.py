@@ -19,9 +19,8 @@ from layoutopt.lowering.classes.contest import readers_of, with_readers
 from layoutopt.lowering.classes.expand import Expansion
 from layoutopt.lowering.classes.reduced import Reduced, added, reduce_group
 from layoutopt.lowering.classes.systems import orbits_of
-from layoutopt.lowering.elements.barriers import Contest
 from layoutopt.lowering.elements.classes import Classes, find_classes
-from layoutopt.lowering.elements.groups import Group
+from layoutopt.lowering.elements.groups import Contest, Group
 from layoutopt.lowering.elements.kinds import GroupKind, named_tiles, origins_of, represent
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling

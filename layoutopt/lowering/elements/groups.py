@@ -1,22 +1,38 @@
-"""Groups: the parts of a graph that share no free element, found on tensors alone.
+"""Groups, the parts of a graph that share no free element, and barriers that exclude each other.
 
 A tensor is *free* if some of its elements come from a sink.  Two sinks are in one group if
 ops or ValuedPairs link them through free tensors.  Groups do not interact, except through
 barrier order; tensors with no free element do not link groups, every group takes its own
 copy of them.  Groups of equal *key* are the same problem and are solved once.
+
+Taking a location of barrier ``b`` for an element that barrier ``c`` reads means that ``b`` comes
+before ``c``.  Only barriers on a cycle of such possible arcs and of arcs that are there anyway
+(``c`` reads an output of ``b``) need any care.  The cycles are looked for on tensors first,
+generously; only what is found there is then looked at element by element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from layoutopt.graphs.locations import Given, Tiled
-from layoutopt.graphs.ops import Flatten, Identity, Kind, Reshape, Source, Squeeze, SumLike
+from layoutopt.base.numbers import unique
+from layoutopt.graphs.locations import Given, Tiled, flow
+from layoutopt.graphs.ops import (
+    Array,
+    Flatten,
+    Identity,
+    Kind,
+    Reshape,
+    Source,
+    Squeeze,
+    SumLike,
+    size,
+)
 from layoutopt.graphs.store import GraphStore
-from layoutopt.network.components import components
+from layoutopt.network.components import components, strong_components
 from layoutopt.network.problem import IntArray
 
 
@@ -169,3 +185,166 @@ def _tensor_key(
         return "reshape", carriers, shape
     fields = tuple(getattr(op, f) for f in op.__struct_fields__ if f not in ("id", "inputs"))
     return type(op).__name__, carriers, fields
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """The barriers that can exclude each other.
+
+    Parameters
+    ----------
+    barriers
+        Op numbers, in the order in which they are numbered elsewhere.
+    arcs
+        Shape ``(a, 2)``: the second barrier reads an output of the first.
+    reader_sets
+        The distinct sets of barriers that read some element; the first is empty.
+    readers
+        For sinks of contested groups, by tensor number: for each element the index of its
+        set in ``reader_sets``.
+    groups
+        Numbers of the groups in which the choice of locations is limited.
+    """
+
+    barriers: tuple[int, ...]
+    arcs: IntArray
+    reader_sets: list[tuple[int, ...]]
+    readers: dict[int, IntArray]
+    groups: frozenset[int]
+
+    @property
+    def lifted(self) -> bool:
+        """Whether readers are known of cells, not of elements."""
+        return bool(self.groups) and not self.readers
+
+
+def no_contest() -> Contest:
+    """Return that order limits nothing."""
+    return Contest((), np.zeros((0, 2), np.int64), [()], {}, frozenset())
+
+
+def find_contest(
+    graph: GraphStore,
+    groups: Sequence[Group],
+    given: Given,
+    barriers: Sequence[int],
+    contested: Collection[int],
+) -> Contest:
+    """Look at barriers and groups that may lie on a cycle element by element.
+
+    Parameters
+    ----------
+    barriers, contested
+        Op numbers of the barriers, and numbers of the groups; see :func:`find_cycles`.
+    """
+    sinks = [t for g in sorted(contested) for t in groups[g].sinks]
+    starts = np.cumsum([0, *(size(graph.shapes[t]) for t in sinks)])
+    roots = _root_tokens(graph, barriers, dict(zip(sinks, starts.tolist(), strict=False)), given)
+    arcs: list[tuple[int, int]] = []
+    sets: list[tuple[int, ...]] = [()]
+    of = np.zeros(int(starts[-1]), np.int64)
+    for c, barrier in enumerate(barriers):
+        inputs = graph.op_inputs[barrier]
+        held = flow(graph, roots, inputs)
+        tokens = unique(np.concatenate([held[t].reshape(-1) for t in inputs] or [of[:0]]))
+        arcs += [(-2 - b, c) for b in tokens[tokens < -1].tolist()]
+        sets = _split(of, tokens[tokens >= 0], sets, c)
+    readers = {t: of[a:b] for t, a, b in zip(sinks, starts[:-1], starts[1:], strict=True)}
+    return Contest(
+        tuple(barriers),
+        np.array(arcs, np.int64).reshape(-1, 2),
+        sets,
+        readers,
+        frozenset(contested),
+    )
+
+
+def _split(
+    of: IntArray, read: IntArray, sets: list[tuple[int, ...]], barrier: int
+) -> list[tuple[int, ...]]:
+    """Add a barrier to the sets of the elements that it reads."""
+    old, index = np.unique(of[read], return_inverse=True)
+    of[read] = len(sets) + index
+    return sets + [(*sets[s], barrier) for s in old.tolist()]
+
+
+def _root_tokens(
+    graph: GraphStore, barriers: Sequence[int], starts: dict[int, int], given: Given
+) -> dict[int, Array]:
+    """Return what stands for root elements.
+
+    That is a number of its own for each free element of a contested sink, ``-2 - k`` for the
+    outputs of contested barrier ``k`` and for elements that are given its locations, and -1
+    for everything else.
+    """
+    place = {t: -2 - k for k, b in enumerate(barriers) for t in graph.op_outputs[b]}
+    wanted = sources_of(graph, {t for b in barriers for t in graph.op_inputs[b]})
+    tokens: dict[int, Array] = {}
+    for t in wanted:
+        kind, shape = graph.ops[graph.producers[t]].kind, graph.shapes[t]
+        if kind is Kind.VIEW:
+            continue
+        token: Array = np.broadcast_to(np.int64(place.get(t, -1)), shape)
+        if t in starts:
+            token = np.arange(starts[t], starts[t] + size(shape)).reshape(shape)
+        if t in given.origins:
+            tensors = given.origins[t][0].reshape(shape)
+            own = np.full(len(graph.shapes) + 1, -1)  # the last entry is for what is not given
+            own[list(place)] = list(place.values())
+            token = np.where(tensors >= 0, own[tensors], token)
+        tokens[t] = token
+    return tokens
+
+
+def find_cycles(
+    graph: GraphStore, groups: Sequence[Group], given: Given
+) -> tuple[tuple[int, ...], set[int]]:
+    """Return the barriers and groups on a cycle, found on tensors alone.
+
+    An arc leads from a barrier to each group that can earn its locations and to each sink that
+    is given them, from a group or such a sink to each barrier that reads it, and from a barrier
+    to each that reads it.
+    """
+    if not any(op.kind is Kind.BARRIER for op in graph.ops):
+        return (), set()
+    links: list[tuple[tuple[str, int], tuple[str, int]]] = []
+    for t in given.origins:
+        for origin in given.tensors(t):
+            if graph.ops[graph.producers[origin]].kind is Kind.BARRIER:
+                links.append((("barrier", graph.producers[origin]), ("given", t)))
+    group_of = {t: g for g, group in enumerate(groups) for t in group.sinks}
+    for g, group in enumerate(groups):
+        for t in group.fixed if group.sinks else ():
+            if graph.ops[graph.producers[t]].kind is Kind.BARRIER:
+                links.append((("barrier", graph.producers[t]), ("group", g)))
+    if not links:
+        return (), set()
+    read = _readable(graph)
+    for i, op in enumerate(graph.ops):
+        if op.kind is Kind.BARRIER:
+            for root in {r for t in graph.op_inputs[i] for r in read[t]}:
+                producer = graph.producers[root]
+                if root in given.origins:
+                    links.append((("given", root), ("barrier", i)))
+                if root in group_of:
+                    links.append((("group", group_of[root]), ("barrier", i)))
+                elif graph.ops[producer].kind is Kind.BARRIER:
+                    links.append((("barrier", producer), ("barrier", i)))
+    found = [n for part in strong_components(links) if len(part) > 1 for n in part]
+    barriers = tuple(sorted(i for kind, i in found if kind == "barrier"))
+    return barriers, {i for kind, i in found if kind == "group"}
+
+
+def _readable(graph: GraphStore) -> list[frozenset[int]]:
+    """Return for each tensor the sinks and barrier outputs that its elements may come from."""
+    read: list[frozenset[int]] = [frozenset()] * len(graph.shapes)
+    for i, op in enumerate(graph.ops):
+        if op.kind is Kind.VIEW:
+            below = [read[t] for t in graph.carriers(i)]
+            read[graph.op_outputs[i][0]] = (
+                below[0] if len(below) == 1 else frozenset().union(*below)
+            )
+        elif op.kind in (Kind.SINK, Kind.BARRIER):
+            for t in graph.op_outputs[i]:
+                read[t] = frozenset((t,))
+    return read

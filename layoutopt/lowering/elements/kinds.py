@@ -15,9 +15,8 @@ from layoutopt.boxes.merge import boxes_of
 from layoutopt.graphs.locations import Given, Origins, mapping_of
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.elements.barriers import Contest
 from layoutopt.lowering.elements.classes import Classes, find_classes
-from layoutopt.lowering.elements.groups import Group
+from layoutopt.lowering.elements.groups import Contest, Group
 from layoutopt.lowering.elements.numbering import (
     EdgeList,
     Edges,
