@@ -15,7 +15,7 @@ from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status
 from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.unwinding import Verdict
-from layoutopt.certify import ordering, unwinding
+from layoutopt.certify import unwinding
 from layoutopt.certify.unwinding import certify
 from layoutopt.generate.families import generate
 from layoutopt.generate.random_graphs import random_graph
@@ -155,7 +155,7 @@ def _leaf(tree: Any) -> Any:
 
 def test_without_forks_left_the_bound_is_weaker(monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be told apart by orders any more is bounded as it is."""
-    monkeypatch.setattr(ordering, "FORKS", 0)
+    monkeypatch.setattr(unwinding, "FORKS", 0)
     graph = forked(3)
     verdict = checked(graph, lifted(graph)[0])
     assert (verdict.score, verdict.bound) == (18, 24)
@@ -257,7 +257,7 @@ def test_a_contested_class_without_a_bound(monkeypatch: pytest.MonkeyPatch, gave
     solve = find("auto").load()
     labels = solve(lowered.problem, limits, None).labelling
     assert labels is not None
-    monkeypatch.setattr(ordering, "evidence_of", lambda *_: (ordering.EARNED, False))
+    monkeypatch.setattr(unwinding, "evidence_of", lambda *_: (unwinding.EARNED, False))
     certificate = certify(lowered, labels, unable if gave_up else solve, limits)
     verdict = checked(graph, certificate)
     assert (verdict.score, verdict.bound) == (18, 24 if gave_up else 18)
@@ -266,7 +266,7 @@ def test_a_contested_class_without_a_bound(monkeypatch: pytest.MonkeyPatch, gave
 
 def test_a_solvers_word_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no evidence is found, the bound is the solver's, and counted as such."""
-    monkeypatch.setattr(ordering, "evidence_of", lambda *_: (ordering.EARNED, False))
+    monkeypatch.setattr(unwinding, "evidence_of", lambda *_: (unwinding.EARNED, False))
     graph = read_instance(INSTANCES / "greedy" / "aliases.json")
     result = unwind(graph, certificate=True)
     verdict = checked(graph, result.certificate)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.certify import ordering
+from layoutopt.certify import unwinding
 from layoutopt.cli import check
 from tests.cli.conftest import Run
 
@@ -31,7 +31,7 @@ def test_a_bound_that_is_not_proved_is_told(
     result = tmp_path / "result.json"
     asked = ("solve", instance, "--gap", 0.5, "--certificate", path, "--json", result, "-q")
     assert run(*asked).err == ""
-    monkeypatch.setattr(ordering, "_candidates", lambda *_: iter(()))  # nothing but all there is
+    monkeypatch.setattr(unwinding, "_candidates", lambda *_: iter(()))  # nothing but all there is
     ran = run(*asked, "--overwrite")
     document, answer = json.loads(path.read_text()), json.loads(result.read_text())
     assert ran.code == 0

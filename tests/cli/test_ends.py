@@ -20,7 +20,7 @@ import pytest
 from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Progress
 from layoutopt.bench.run import RunProgress
-from layoutopt.cli import bench, progress, solve, streams
+from layoutopt.cli import bench, solve, streams
 from layoutopt.cli import main as entry
 from layoutopt.machine.whatif import ShadowPrices, SinkCost, SmallestMachine, TilePrice
 from tests.cli.conftest import Run
@@ -159,7 +159,7 @@ def test_the_clock_of_the_live_line_goes_on(monkeypatch: pytest.MonkeyPatch) -> 
         tell(Progress("a long step", 7.0, 3.0))
         time.sleep(0.7)
 
-    shown = on_terminal(monkeypatch, use, progress.shown)
+    shown = on_terminal(monkeypatch, use, streams.shown)
     times = re.findall(r"([\d.]+) s  a long step  score 3", shown)
     assert 7 <= float(times[0]) < 7.3
     assert float(times[-1]) > 7.3
