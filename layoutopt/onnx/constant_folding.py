@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import sliced
+from layoutopt.conversion.rules.operator import Effort
 from layoutopt.conversion.rules.registry import type_facts
-from layoutopt.onnx.folding import WINDOWS, run_alone
+from layoutopt.onnx.folding import run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard
 from layoutopt.onnx.running import evaluate
 from layoutopt.onnx.types import element_bytes, shape_of, typed
@@ -32,26 +33,8 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, NDArray[Any]]
 
-SLIDING = {
-    *("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "GridSample", "LpPool", "MaxPool"),
-    *("MaxRoiPool", "MaxUnpool", "QLinearConv", "Resize", "RoiAlign", "Upsample"),
-}
-"""Op types that take room and time by their operands, results and kernels."""
-
-GROWING = {
-    *("Compress", "ConstantOfShape", "Expand", "EyeLike", "MelWeightMatrix", "OneHot", "Pad"),
-    *("Range", "Tile"),
-}
-"""Op types whose results may be larger than what all pairs of elements of operands have."""
-
-HEAVY = {"Det", "Einsum", "GRU", "LSTM", "MatMulInteger", "QLinearMatMul", "RNN"}
-"""Op types that compute long on large operands."""
-
-PRODUCTS = {"Gemm", "MatMul"}
-"""Op types that compute long on large operands only, and may make more of a few numbers."""
-
 LARGEST_PRODUCT = 2**26
-"""Bytes of a result of theirs that is computed."""
+"""Bytes of a result of a product or window that is computed."""
 
 WINDOW = {"dilations", "kernel_shape", "sampling_ratio", "strides"}
 """Attributes of windows by which these grow."""
@@ -188,7 +171,8 @@ class _Folding:
         grown = {x: self._bytes(x, n) for x, n in sizes.items() if n is not None and n > SMALL}
         inputs = {x: self._size(x) for x in names}
         if any(n is None for n in sizes.values()):
-            unsized = node.op_type in GROWING | SLIDING
+            facts = type_facts(node.op_type)
+            unsized = facts.grows or facts.effort is Effort.WINDOW
             if unsized or any(inputs.values()) or self.unknown & set(names):
                 return False
             self.unknown.update(results)
@@ -203,11 +187,12 @@ class _Folding:
 
     def _may_grow(self, node: NodeProto, grown: int, inputs: Sequence[int]) -> bool:
         """Return whether a large result of so many bytes may be computed at all."""
-        if node.op_type in PRODUCTS | SLIDING:
+        effort = type_facts(node.op_type).effort
+        if effort in (Effort.PRODUCT, Effort.WINDOW):
             sizes = [max(size, SMALL) for size in inputs[:2]]
             short = isqrt(grown * prod(sizes)) <= LONGEST_PRODUCT
             return short and grown <= LARGEST_PRODUCT
-        return node.op_type not in HEAVY and grown <= sum(inputs)
+        return effort is not Effort.LONG and grown <= sum(inputs)
 
     def _size(self, name: str) -> int:
         """Return the bytes of a large constant or result, 0 for others."""
@@ -256,11 +241,12 @@ def _may(node: NodeProto) -> bool:
 
     DequantizeLinear says in which numbers a network computes.
     """
-    barred = node.op_type in (WINDOWS | {"DequantizeLinear", "Dropout"}) - SLIDING
-    barred = barred or type_facts(node.op_type).random
+    known = type_facts(node.op_type)
+    barred = node.op_type in ("DequantizeLinear", "Dropout") or known.random
+    barred = barred or known.effort is Effort.UNBOUNDED
     sizes = [n for a in node.attribute if a.name in WINDOW for n in a.ints or [max(a.i, 1)]]
     bounded = min(sizes, default=1) > 0 and prod(sizes) <= LARGEST_KERNEL
-    bounded = bounded or node.op_type not in SLIDING
+    bounded = bounded or known.effort is not Effort.WINDOW
     return is_standard(node.domain) and not barred and bounded and not any(bodies(node))
 
 

@@ -15,16 +15,6 @@ from layoutopt.onnx.protobuf import SMALL, array, bodies, is_standard, set_items
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
-WINDOWS = {
-    *("AffineGrid", "AveragePool", "Col2Im", "Conv", "ConvInteger", "ConvTranspose", "DFT"),
-    *("DeformConv", "GridSample", "LpPool", "MaxPool", "MaxRoiPool", "MaxUnpool"),
-    *("MelWeightMatrix", "QLinearConv", "Resize", "RoiAlign", "STFT", "Upsample"),
-}
-"""Op types that take any amount of room on the way to a small output."""
-
-UNTOLD = {"Compress", "NonZero", "Unique"}
-"""Op types whose outputs are no larger than their inputs, by how much depends on values."""
-
 
 def known_values(graph: GraphProto) -> dict[str, Array]:
     """Return the small constants of a graph by name: initialisers and constant nodes."""
@@ -107,9 +97,10 @@ def _evaluated(
         value = shape_value(node, shapes.get(node.input[0]))
         return None if value is None else {node.output[0]: value}
     inputs = {name: values.get(name) for name in node.input if name}
-    barred = type_facts(type_of(node)).random or node.op_type in WINDOWS
+    known = type_facts(type_of(node))
+    barred = known.random or known.takes_room
     barred = barred or any(bodies(node)) or not is_standard(node.domain)
-    small = node.op_type in UNTOLD or all(
+    small = known.shrinks or all(
         name in shapes and size(shapes[name]) <= SMALL for name in node.output if name
     )
     if barred or not small or any(x is None for x in inputs.values()):

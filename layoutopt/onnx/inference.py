@@ -13,7 +13,7 @@ from layoutopt.conversion.shapes import infer
 from layoutopt.graphs.ops import Array
 from layoutopt.onnx.attributes import attributes, op_of
 from layoutopt.onnx.declared import types_of
-from layoutopt.onnx.folding import WINDOWS, known_values
+from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.protobuf import (
     SMALL,
     copied,
@@ -28,8 +28,8 @@ from layoutopt.onnx.types import fill_type, shape_of, typed
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
-SHRINKING = WINDOWS | {"CenterCropPad", "Multinomial", "Pad", "Split", "TopK"}
-"""Op types of whose results ONNX may infer sizes below 0."""
+SHRINKING = {"CenterCropPad", "Multinomial", "Pad", "Split", "TopK"}
+"""Op types of whose results ONNX may infer sizes below 0, besides those with windows."""
 
 UNREAD = "layoutopt.unread"
 """A domain of ops that nothing is known of."""
@@ -57,7 +57,7 @@ def infer_shapes(model: ModelProto, **options: bool) -> ModelProto:
 
     _without_negative_sizes(model)
     types = {node.op_type for node in _nodes(model)}
-    if "Slice" in types and types & SHRINKING:
+    if "Slice" in types and any(x in SHRINKING or type_facts(x).takes_room for x in types):
         _check_slices(model, options.get("data_prop", False))
     return shape_inference.infer_shapes(model, **options)
 

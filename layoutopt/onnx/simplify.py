@@ -20,6 +20,8 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.modes import MOST_AXES
 from layoutopt.conversion.result import Tally
 from layoutopt.conversion.rules.op import NARROW, Shape
+from layoutopt.conversion.rules.operator import Category
+from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.onnx.constant_folding import (
     LARGEST_PRODUCT,
     Known,
@@ -62,9 +64,6 @@ if TYPE_CHECKING:
 
 SINCE_SPARSE_CONSTANTS = 11
 """The operator set since which Constant takes sparse values."""
-
-VIEWS = {"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
-"""Op types whose results are their first operand's elements in another shape."""
 
 MADE_OF_CONSTANTS = {("DequantizeLinear", True), ("ConstantOfShape", False)}
 """Op types whose results hold nothing but constants, and whether all that they read is known."""
@@ -427,7 +426,7 @@ class _Simplifier:
         """Take away what passes on its input, what is there already, and known conditions."""
         outputs = {value.name for value in graph.output}
         fixed = outputs | self.pinned
-        read = _names_read(graph.node)
+        read = names_read(graph.node)
         left, kept = deque(graph.node), list[Any]()
         same: dict[str, str] = {}
         seen: dict[Hashable, NodeProto] = {}
@@ -474,7 +473,7 @@ class _Simplifier:
         reads = Counter(x for n in graph.node for x in (*n.input, *captured(n)))
         reads.update(value.name for value in graph.output)
         for node in graph.node:
-            if node.op_type not in VIEWS or not self.keys.is_standard(node):
+            if not _is_view(node) or not self.keys.is_standard(node):
                 continue
             if node.op_type != "Transpose":
                 made[node.output[0]] = node
@@ -531,7 +530,7 @@ class _Simplifier:
             if node.op_type == "Identity" and reads[node.input[0]] > 1:
                 reads[node.input[0]] -= 1
                 node.input[0] = self._copy_tensor(graph, node.input[0])  # made an output
-            view = node.op_type in VIEWS and standard
+            view = _is_view(node) and standard
             for k, name in enumerate(node.input):
                 leads = view and not k and result in leading and name in rooted
                 if name in taken if name in each else (leads and reads[name] > 1):
@@ -791,10 +790,10 @@ def _beside_transposes(nodes: Sequence[NodeProto]) -> tuple[set[str], set[str]]:
     """Return the tensors from which views lead to a transpose, and those that views make of one."""
     leading, behind = set[str](), set[str]()
     for node in reversed(nodes):
-        if node.op_type == "Transpose" or (node.op_type in VIEWS and node.output[0] in leading):
+        if node.op_type == "Transpose" or (_is_view(node) and node.output[0] in leading):
             leading.update((node.input[0], node.output[0]))
     for node in nodes:
-        if node.op_type == "Transpose" or (node.op_type in VIEWS and node.input[0] in behind):
+        if node.op_type == "Transpose" or (_is_view(node) and node.input[0] in behind):
             behind.add(node.output[0])
     return leading, behind
 
@@ -818,14 +817,15 @@ def _renamed_outputs(
             yield node
 
 
+def _is_view(node: NodeProto) -> bool:
+    """Return whether a result has the elements of the first operand in another shape."""
+    return type_facts(node.op_type).category is Category.VIEW
+
+
 def _identity(source: str, result: str) -> NodeProto:
     from onnx import helper
 
     return helper.make_node("Identity", [source], [result])
-
-
-def _names_read(nodes: Iterable[NodeProto]) -> set[str]:
-    return names_read(nodes)
 
 
 def _kind(array: NDArray[Any]) -> int:

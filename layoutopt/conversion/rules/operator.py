@@ -128,6 +128,16 @@ class Category(StrEnum):
     """Nothing is known: operands stay as they are."""
 
 
+class Effort(StrEnum):
+    """Time and room that computing an op takes."""
+
+    SMALL = "by operands and results"
+    WINDOW = "by operands, results and kernel"
+    PRODUCT = "long on large operands only, which may make more of a few numbers"
+    LONG = "long on large operands"
+    UNBOUNDED = "any amount on the way to a small result"
+
+
 @dataclass(frozen=True)
 class OperandAxes:
     """The meaning of the axes of an op's operands and results.
@@ -292,6 +302,11 @@ class Operator:
         by default those of ``parameters`` and ``values``.
     unread
         Positions of inputs of which only shape or type matter.
+    effort
+        What it takes to compute it where its operands are constants.
+    grows, shrinks
+        Whether results may be larger than what all pairs of elements of operands have, or are no
+        larger than operands, by how much depends on values.
     build
         Adds an op to an unwinding graph; by default, as a barrier.
     gradient
@@ -327,6 +342,9 @@ class Operator:
     random: bool = False
     structure: tuple[int, ...] | None = None
     unread: tuple[int, ...] = ()
+    effort: Effort = Effort.SMALL
+    grows: bool = False
+    shrinks: bool = False
     build: Build | None = None
     gradient: Backward | None = None
 
@@ -341,6 +359,11 @@ class Operator:
         """Positions of inputs that hold axes, sizes or settings."""
         named = (*self.parameters.values(), *self.values.values())
         return named if self.structure is None else self.structure
+
+    @property
+    def takes_room(self) -> bool:
+        """Whether computing it may take more room than operands and results do."""
+        return self.effort in (Effort.WINDOW, Effort.UNBOUNDED)
 
     @property
     def keeps_shape(self) -> bool:

@@ -60,7 +60,7 @@ UNKNOWN = Operator(
 
 OTHER_FACTS = (
     *("pads_channels", "keeps_zeros", "shape", "like", "same_rank", "values", "random"),
-    *("structure", "unread", "build", "gradient"),
+    *("structure", "unread", "build", "gradient", "effort", "grows", "shrinks"),
 )
 """Facts of op types that do not depend on the order of axes."""
 

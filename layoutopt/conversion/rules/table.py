@@ -16,6 +16,7 @@ from layoutopt.conversion.rules.builder import Backward, Build
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.operator import (
     Category,
+    Effort,
     Operator,
     Rule,
     ShapeLike,
@@ -200,6 +201,7 @@ ROWS: list[Operator] = [
         follow=all_axes(axes.filled_rank),
         structure=(0,),
         build=unwinding.constant,
+        grows=True,
     ),
     *_light("CumProd CumSum", axes.axis_rule(None), parameters={"axis": 1}),
     *_view(
@@ -211,6 +213,7 @@ ROWS: list[Operator] = [
         at_run_time=("shape",),
         rank=axes.expanded_rank,
         follow=all_axes(axes.expanded_rank),
+        grows=True,
     ),
     *_light("Hardmax", axes.flattened_hardmax),
     *_light("Hardmax", axes.axis_rule(-1), since=13, gradient=gradients.FLAT),
@@ -234,6 +237,7 @@ ROWS: list[Operator] = [
         same_rank=True,
         structure=(1, 2, 3),
         gradient=BARRIERS,
+        grows=True,
     ),
     *_light("ReverseSequence", axes.reverse_sequence),
     *_light(
@@ -266,13 +270,14 @@ ROWS: list[Operator] = [
         unwinding.tile,
         parameters={"repeats": 1},
         at_run_time=("repeats",),
+        grows=True,
     ),
     *_light("TopK", axes.axis_rule(-1), values={"k": 1}),
     *_light(
         "Trilu", axes.triangle, parameters={"k": 1}, build=unwinding.elementwise, gradient=LINEAR
     ),
     # Ops that pick or place elements by index
-    *_light("Compress", axes.compress, follow=axes.compressed_axes),
+    *_light("Compress", axes.compress, follow=axes.compressed_axes, grows=True, shrinks=True),
     *_light(
         "Gather",
         axes.gather,
@@ -289,6 +294,7 @@ ROWS: list[Operator] = [
         follow=axes.one_hot_axes,
         structure=(1, 2),
         gradient=gradients.FLAT,
+        grows=True,
     ),
     *_light("Scatter", axes.axis_rule(0), operands=(0, 1, 2)),
     *_light("ScatterElements", axes.axis_rule(0), operands=(0, 1, 2), gradient=BARRIERS),
@@ -330,10 +336,18 @@ ROWS: list[Operator] = [
         on_request=products.fused_products,
         build=unwinding.matmul,
         gradient=Backward(gradients.matmul),
+        effort=Effort.PRODUCT,
     ),
-    *_product("MatMulInteger", 0, 1, build=unwinding.matmul),
-    *_product("QLinearMatMul", 0, 3, build=partial(unwinding.matmul, rhs=3)),
-    *_light("Gemm", products.gemm, build=unwinding.gemm, gradient=Backward(gradients.gemm), **GEMM),
+    *_product("MatMulInteger", 0, 1, build=unwinding.matmul, effort=Effort.LONG),
+    *_product("QLinearMatMul", 0, 3, build=partial(unwinding.matmul, rhs=3), effort=Effort.LONG),
+    *_light(
+        "Gemm",
+        products.gemm,
+        build=unwinding.gemm,
+        gradient=Backward(gradients.gemm),
+        **GEMM,
+        effort=Effort.PRODUCT,
+    ),
     *_microsoft("FusedGemm", products.gemm, like=ShapeLike("Gemm", (0, 1)), **GEMM),
     *_microsoft(
         "FusedMatMul",
@@ -350,6 +364,7 @@ ROWS: list[Operator] = [
         follow=unknown_axes,
         build=unwinding.einsum,
         gradient=Backward(gradients.einsum),
+        effort=Effort.LONG,
     ),
     # Convolutions
     *_heavy(
@@ -359,12 +374,14 @@ ROWS: list[Operator] = [
         pads_channels=True,
         build=unwinding.convolution,
         gradient=Backward(gradients.convolution),
+        effort=Effort.WINDOW,
     ),
     *_heavy(
         "ConvInteger",
         "NC+, OI+ -> NC+",
         spatial.convolution(1),
         build=partial(unwinding.convolution, bias=None),
+        effort=Effort.WINDOW,
     ),
     *_heavy(
         "ConvTranspose",
@@ -373,18 +390,21 @@ ROWS: list[Operator] = [
         pads_channels=True,
         build=unwinding.convolution,
         gradient=Backward(partial(gradients.convolution, transposed=True)),
+        effort=Effort.WINDOW,
     ),
     *_heavy(
         "DeformConv",
         "NCHW, OIHW, N*HW, O, N*HW -> NCHW",
         build=partial(unwinding.convolution, bias=3),
         gradient=Backward(partial(gradients.convolution, bias=3)),
+        effort=Effort.UNBOUNDED,
     ),
     *_heavy(
         "QLinearConv",
         "NC+, , , OI+, , , , , O -> NC+",
         spatial.convolution(3),
         build=partial(unwinding.convolution, weights=3, bias=8),
+        effort=Effort.WINDOW,
     ),
     *_microsoft(
         "FusedConv",
@@ -401,6 +421,7 @@ ROWS: list[Operator] = [
         gradient=BARRIERS,
         shape=spatial.pooled,
         pads_channels=True,
+        effort=Effort.WINDOW,
     ),
     *_heavy(
         "MaxPool",
@@ -409,13 +430,14 @@ ROWS: list[Operator] = [
         gradient=BARRIERS,
         shape=spatial.pooled,
         pads_channels=True,
+        effort=Effort.WINDOW,
     ),
     *_heavy(
         "GlobalAveragePool GlobalMaxPool", DATA, spatial.pool, gradient=BARRIERS, pads_channels=True
     ),
     *_heavy("GlobalLpPool", DATA, spatial.pool, gradient=BARRIERS),
-    *_heavy("MaxRoiPool RoiAlign", "NCHW -> *CHW"),
-    *_heavy("MaxUnpool", "NC+, NC+ -> NC+", structure=(2,)),
+    *_heavy("MaxRoiPool RoiAlign", "NCHW -> *CHW", effort=Effort.WINDOW),
+    *_heavy("MaxUnpool", "NC+, NC+ -> NC+", structure=(2,), effort=Effort.WINDOW),
     *_heavy(
         "BatchNormalization",
         "NC+, C, C, C, C -> NC+, C, C, C, C",
@@ -449,7 +471,7 @@ ROWS: list[Operator] = [
     ),
     *_view("DepthToSpace", HEAVY, unmoved, unwinding.depth_to_space, axes="NCHW -> NCHW"),
     *_view("SpaceToDepth", HEAVY, unmoved, unwinding.space_to_depth, axes="NCHW -> NCHW"),
-    *_heavy("GridSample", "NC+, N+* -> NC+"),
+    *_heavy("GridSample", "NC+, N+* -> NC+", effort=Effort.WINDOW),
     *_heavy(
         "Resize Upsample",
         spatial.resize_axes,
@@ -458,6 +480,7 @@ ROWS: list[Operator] = [
         parameters={"scales": 1},
         same_rank=True,
         gradient=BARRIERS,
+        effort=Effort.WINDOW,
     ),
     *_heavy(
         "Resize",
@@ -468,6 +491,7 @@ ROWS: list[Operator] = [
         parameters={"roi": 1, "scales": 2, "sizes": 3},
         same_rank=True,
         gradient=BARRIERS,
+        effort=Effort.WINDOW,
     ),
     # onnxruntime's own ops, but for products and convolutions
     *_microsoft("Gelu QuickGelu", axes.unchanged, category=AGNOSTIC, like=FIRST),
@@ -555,23 +579,30 @@ ROWS: list[Operator] = [
         "BlackmanWindow HammingWindow HannWindow", SOURCE, structure=(0,), build=unwinding.constant
     ),
     *_opaque("Constant", SOURCE, build=unwinding.constant),
-    *_opaque("EyeLike", SOURCE, unread=(0,)),
+    *_opaque("EyeLike", SOURCE, unread=(0,), grows=True),
     *_opaque("ImageDecoder", SOURCE),
     *_opaque("RandomNormal RandomUniform", SOURCE, random=True),
     *_opaque("RandomNormalLike RandomUniformLike", SOURCE, random=True, unread=(0,)),
-    *_opaque("MelWeightMatrix", SOURCE, structure=(0, 1, 2, 3, 4), build=unwinding.constant),
-    *_opaque("Range", SOURCE, structure=(0, 1, 2), build=unwinding.constant),
-    *_opaque("CausalConvWithState GRU LSTM RNN", RECURRENT),
+    *_opaque(
+        "MelWeightMatrix",
+        SOURCE,
+        structure=(0, 1, 2, 3, 4),
+        build=unwinding.constant,
+        effort=Effort.UNBOUNDED,
+        grows=True,
+    ),
+    *_opaque("Range", SOURCE, structure=(0, 1, 2), build=unwinding.constant, grows=True),
+    *_opaque("CausalConvWithState GRU LSTM RNN", RECURRENT, effort=Effort.LONG),
     *_opaque("If Loop Scan SequenceMap", "its body is a graph of its own"),
-    *_opaque("NonZero", ORDER, shape=axes.places_shape),
-    *_opaque("Unique", ORDER),
+    *_opaque("NonZero", ORDER, shape=axes.places_shape, shrinks=True),
+    *_opaque("Unique", ORDER, shrinks=True),
     *_opaque("Attention LinearAttention RotaryEmbedding TensorScatter", ATTENTION),
     *_opaque("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", LOSS, gradient=BARRIERS),
-    *_opaque("AffineGrid", BOXES, structure=(1,)),
-    *_opaque("Col2Im", BOXES, structure=(1, 2)),
+    *_opaque("AffineGrid", BOXES, structure=(1,), effort=Effort.UNBOUNDED),
+    *_opaque("Col2Im", BOXES, structure=(1, 2), effort=Effort.UNBOUNDED),
     *_opaque("NonMaxSuppression", BOXES, structure=(2, 3, 4)),
-    *_opaque("DFT", SIGNAL, structure=(1, 2)),
-    *_opaque("STFT", SIGNAL, structure=(1, 3)),
-    *_opaque("Det", "its last two axes are one matrix"),
+    *_opaque("DFT", SIGNAL, structure=(1, 2), effort=Effort.UNBOUNDED),
+    *_opaque("STFT", SIGNAL, structure=(1, 3), effort=Effort.UNBOUNDED),
+    *_opaque("Det", "its last two axes are one matrix", effort=Effort.LONG),
 ]
 """A row for each op type, or version of one."""
