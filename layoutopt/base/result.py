@@ -136,8 +136,33 @@ class Stopped(StrEnum):
     MEMORY_LIMIT = "memory limit"
 
 
+class Answer:
+    """Status and gap of an answer, by its ``objective``, ``bound`` and ``infeasible``."""
+
+    objective: Any
+    bound: Any
+    infeasible: Any
+
+    @property
+    def status(self) -> Status:
+        """Proof status; ``optimal`` only if objective and bound are exactly equal."""
+        if self.infeasible:
+            return Status.INFEASIBLE
+        if self.objective is None:
+            return Status.UNKNOWN
+        return Status.OPTIMAL if self.objective == self.bound else Status.FEASIBLE
+
+    @property
+    def gap(self) -> float | None:
+        """``|bound - objective| / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
+        if self.objective is None or self.bound is None:
+            return None
+        missing = abs(Fraction(self.bound) - Fraction(self.objective))
+        return numbers.relative(missing, self.objective)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Result:
+class Result(Answer):
     """A solution, a bound, or both.
 
     Parameters
@@ -163,23 +188,6 @@ class Result:
     stopped: Stopped = Stopped.FINISHED
     infeasible: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def status(self) -> Status:
-        """Proof status; ``optimal`` only if objective and bound are exactly equal."""
-        if self.infeasible:
-            return Status.INFEASIBLE
-        if self.objective is None:
-            return Status.UNKNOWN
-        return Status.OPTIMAL if self.objective == self.bound else Status.FEASIBLE
-
-    @property
-    def gap(self) -> float | None:
-        """``(bound - objective) / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
-        if self.objective is None or self.bound is None:
-            return None
-        missing = Fraction(self.bound) - Fraction(self.objective)
-        return numbers.relative(missing, self.objective)
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,10 @@ class Conversion:
     @property
     def gap(self) -> float:
         """``(objective - bound) / max(objective, 1)`` of the first number that differs."""
-        for value, bound in zip(self.objective, self.bound, strict=True):
-            if value != bound:
-                return (value - bound) / max(value, 1)
-        return 0.0
+        return first_gap(self.objective, self.bound)
+
+
+def first_gap(objective: tuple[int, ...], bound: tuple[int, ...]) -> float:
+    """Return ``(objective - bound) / max(objective, 1)`` of the first number that differs."""
+    pairs = zip(objective, bound, strict=True)
+    return next(((a - b) / max(a, 1) for a, b in pairs if a != b), 0.0)

@@ -15,8 +15,7 @@ import numpy as np
 from layoutopt.base.entries import Takes, entries, load
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
-from layoutopt.base.numbers import relative
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.result import Answer, Stopped
 from layoutopt.network.builder import CostNetwork, Label
 from layoutopt.network.components import components
 from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Problem, Proof
@@ -35,7 +34,7 @@ WHY = 30.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Solution:
+class Solution(Answer):
     """The answer to a cost network.
 
     Parameters
@@ -77,15 +76,6 @@ class Solution:
     patience: float = WHY
 
     @property
-    def status(self) -> Status:
-        """What is proved; ``optimal`` only where objective and bound are exactly equal."""
-        if self.infeasible:
-            return Status.INFEASIBLE
-        if self.cost is None:
-            return Status.UNKNOWN
-        return Status.OPTIMAL if self.cost == self.least else Status.FEASIBLE
-
-    @property
     def objective(self) -> Fraction | int | None:
         """The labelling's exact cost; ``None`` without a labelling."""
         return _in_units(self.cost, self.network.unit)
@@ -94,13 +84,6 @@ class Solution:
     def bound(self) -> Fraction | int | None:
         """What no allowed labelling betters, proved; ``None`` where nothing is known."""
         return _in_units(self.least, self.network.unit)
-
-    @property
-    def gap(self) -> float | None:
-        """``|bound - objective| / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
-        if self.objective is None or self.bound is None:
-            return None
-        return relative(abs(Fraction(self.bound) - self.objective), self.objective)
 
     @cached_property
     def labels(self) -> dict[str, str | int]:

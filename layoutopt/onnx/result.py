@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from layoutopt import __version__
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import Status, Stopped
-from layoutopt.conversion.result import Conversion, Remaining, Tally
+from layoutopt.conversion.result import Conversion, Remaining, Tally, first_gap
 from layoutopt.onnx.protobuf import LoadedModel, write_proto
 
 if TYPE_CHECKING:
@@ -104,8 +104,7 @@ class ConversionResult:
     @property
     def gap(self) -> float:
         """``(objective - bound) / max(objective, 1)`` of the first number that differs."""
-        pairs = zip(self.objective, self.bound, strict=True)
-        return next(((a - b) / max(a, 1) for a, b in pairs if a != b), 0.0)
+        return first_gap(self.objective, self.bound)
 
     @property
     def stopped(self) -> Stopped:

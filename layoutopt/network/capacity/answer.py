@@ -11,11 +11,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from layoutopt.base import numbers
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
-from layoutopt.base.result import Result, Status, Stopped
+from layoutopt.base.result import Answer, Result, Stopped
 from layoutopt.network.capacity.fill import Filling, placed
 from layoutopt.network.capacity.master import use
 from layoutopt.network.capacity.pool import Pool, Priced
@@ -131,7 +130,7 @@ class CountedLabels:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CapacityAnswer:
+class CapacityAnswer(Answer):
     """A placement, a bound, or a proof that nothing fits.
 
     Parameters
@@ -179,22 +178,6 @@ class CapacityAnswer:
     class_bytes: IntArray
     stopped: Stopped = Stopped.FINISHED
     seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def status(self) -> Status:
-        """What is proved."""
-        if self.infeasible is not None:
-            return Status.INFEASIBLE
-        if self.objective is None:
-            return Status.UNKNOWN
-        return Status.OPTIMAL if self.objective == self.bound else Status.FEASIBLE
-
-    @property
-    def gap(self) -> float | None:
-        """``(bound - objective) / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
-        if self.objective is None or self.bound is None:
-            return None
-        return numbers.relative(self.bound - self.objective, self.objective)
 
     def bound_at(self, capacity: IntArray) -> Fraction | None:
         """Return what the prices prove for other capacities; ``None`` without prices."""

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.result import Answer, Stopped
 from layoutopt.network.problem import IntArray
 
 FORBIDDEN = 2**62
@@ -236,7 +236,7 @@ class PriceStep:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CostAnswer:
+class CostAnswer(Answer):
     """A labelling, a bound, or both; here small is good and bounds lie below.
 
     Parameters
@@ -261,12 +261,3 @@ class CostAnswer:
     stopped: Stopped = Stopped.FINISHED
     infeasible: bool = False
     proof: Proof | None = None
-
-    @property
-    def status(self) -> Status:
-        """What is proved; ``optimal`` only where objective and bound are equal."""
-        if self.infeasible:
-            return Status.INFEASIBLE
-        if self.objective is None:
-            return Status.UNKNOWN
-        return Status.OPTIMAL if self.objective == self.bound else Status.FEASIBLE
