@@ -39,6 +39,20 @@ class InputError(LayoutoptError, ValueError):
         return InputError(self.reason, self.place or place, self.file or file)
 
 
+class errors_at:
+    """Context that fills in place and file of an InputError where they are empty."""
+
+    def __init__(self, place: str = "", file: str = "") -> None:
+        self.place, self.file = place, file
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, InputError):
+            raise error.located(self.place, self.file) from None
+
+
 def _line(text: str) -> str:
     """Return a text as one printable line of bounded length."""
     line = " ".join(text.splitlines())

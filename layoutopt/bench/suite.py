@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.files import read_utf8
 from layoutopt.base.memory import parse_memory
 from layoutopt.bench.job import InstanceSource, Solve
@@ -218,14 +218,12 @@ def read_suite(
     else:
         allowed = f"a folder, a suite (.toml) and an instance ({', '.join(KNOWN)})"
         raise InputError(f"is no suite; allowed: {allowed}", file=str(path))
-    try:
+    with errors_at(file=str(path)):
         suite = replaced(document.suite, overrides)
         sources = tuple(_sources(document, folder))
         if not sources:
             raise InputError("names no instances; give [suite] instances, or [[family]]")
         solves = tuple(_solves(suite, solvers, overrides))
-    except InputError as error:
-        raise error.located(file=str(path)) from None
     return Suite(suite.name or path.resolve().stem, sources, solves, suite.grace)
 
 
@@ -237,10 +235,8 @@ def _solves(
         if solver not in DEFAULT_SOLVERS and solver not in known():
             place = "" if "solvers" in overrides else f"suite.solvers[{i}]"
             raise InputError(f"unknown solver {solver!r}; known: {', '.join(known())}", place)
-    try:
+    with errors_at("" if "memory" in overrides else "suite.memory"):
         memory = None if suite.memory is None else parse_memory(suite.memory)
-    except InputError as error:
-        raise error.located("" if "memory" in overrides else "suite.memory") from None
     seeds = parse_seeds(suite.seeds, "suite.seeds")
     for repeat, seed, solver in product(range(suite.repeats), seeds, dict.fromkeys(suite.solvers)):
         limits = suite.time_limit, suite.gap, suite.workers
@@ -318,10 +314,8 @@ def _tiles(which: str, folder: Path) -> str:
 
 def _family(entry: FamilyEntry, folder: Path, place: str) -> Iterator[InstanceSource]:
     """Yield the instances of a family, one for each seed."""
-    try:
+    with errors_at(f"{place}.name"):
         defaults = parameters(entry.name)
-    except InputError as error:
-        raise error.located(f"{place}.name") from None
     fields = [
         (name, tuple[int, ...] if isinstance(value, tuple) else type(value), value)
         for name, value in defaults.items()

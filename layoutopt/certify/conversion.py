@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.limits import Limits
 from layoutopt.certificate import conversion as checker
 from layoutopt.certificate.bounds import bound
@@ -379,13 +379,11 @@ def _source(
     model: Model | str | Path, simplify: Callable[[Model], SimplifiedModel] | None = None
 ) -> OnnxSource:
     given = load(model) if isinstance(model, str | Path) else loaded(model)
-    try:
+    with errors_at(file=given.name):
         if simplify is None:
             return read_model(given.model)
         plain = simplify(given.model)
         return read_model(plain.model, plain.weights)
-    except InputError as error:
-        raise error.located(file=given.name) from None
 
 
 def _stated(graph: ConversionGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:

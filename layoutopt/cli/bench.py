@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
-from layoutopt.base.errors import InputError, printable
+from layoutopt.base.errors import InputError, errors_at, printable
 from layoutopt.base.numbers import number, ratio
 from layoutopt.cli import options, streams
 from layoutopt.cli.options import BLAS_THREADS, SIGNALLED
@@ -392,12 +392,10 @@ class Filters:
 
         with reading(path) as store:
             rows = store.rows()
-        try:
+        with errors_at(file=str(path)):
             rows = select(rows, **{name: value or [] for name, value in vars(self).items()})
             if not rows:
                 raise InputError("holds no such results")
-        except InputError as error:
-            raise error.located(file=str(path)) from None
         return rows
 
 
@@ -517,10 +515,8 @@ def diff(
     sides: list[list[Row]] = []
     for store, one, other in zip((before, after or before), versions, machines, strict=True):
         rows = Filters(solver, instance).rows(store)
-        try:
+        with errors_at(file=str(store)):
             sides.append(side(rows, one, other))
-        except InputError as error:
-            raise error.located(file=str(store)) from None
     say(change_table(difference(sides[0], sides[1], noise or NOISE)))
     return 0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.cli import options
 from layoutopt.cli.streams import all_done, note, reserved_stdout, say, shown, write_out
 
@@ -133,13 +133,11 @@ def _told(
     from layoutopt.explain.pair import explain_pair
     from layoutopt.explain.sink import ALTERNATIVES, explain_sink
 
-    try:
+    with errors_at(file="" if path is None else str(path)):
         if len(names) == 1:
             count = ALTERNATIVES if alternatives is None else alternatives
             return explain_sink(graph, found, names[0], alternatives=count, **how)
         return explain_pair(graph, found, *names, **how)
-    except InputError as error:
-        raise error.located(file="" if path is None else str(path)) from None
 
 
 def _nothing(result: UnwindingResult, instance: Path) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import errors_at
 from layoutopt.cli import options
 from layoutopt.cli.streams import say, write_out
 
@@ -58,8 +58,6 @@ def _violations(model: Path, needs: Requirements) -> list[Violation]:
     from layoutopt.onnx.protobuf import parse_model
     from layoutopt.onnx.source import read_model
 
-    try:
+    with errors_at(file=str(model)):
         every = list(read_model(parse_model(model)).every())
-    except InputError as error:
-        raise error.located(file=str(model)) from None
     return [violation for one in every for violation in verify(one.graph, needs)]

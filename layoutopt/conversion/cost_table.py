@@ -23,7 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.files import named, read_utf8
 from layoutopt.base.numbers import exact_decimal
 from layoutopt.conversion.desired import Desired, parse_desired
@@ -98,10 +98,8 @@ def read_costs(path: str | Path) -> OpCosts:
         document = tomllib.loads(read_utf8(named(path)).decode(), parse_float=Decimal)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"is not TOML ({error})", file=file) from None
-    try:
+    with errors_at(file=file):
         return costs_from(document)
-    except InputError as error:
-        raise error.located(file=file) from None
 
 
 def costs_from(document: Mapping[str, Any]) -> OpCosts:
@@ -125,10 +123,8 @@ def _line(given: Any, place: str) -> CostLine:
         raise InputError("needs either a type of op or the name of one", place)
     if not isinstance(layouts, str):
         raise InputError('needs layouts, as in "NHWC,HWIO"', place)
-    try:
+    with errors_at(place):
         desired = parse_desired(f"{kind}={layouts}" if kind else f"@{name}={layouts}")
-    except InputError as error:
-        raise error.located(place) from None
     return CostLine(desired, *_times(given, place))
 
 

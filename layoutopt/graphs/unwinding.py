@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.memory import require
 from layoutopt.base.shown import Part, Shown
 from layoutopt.graphs import contractions, growers, indexing
@@ -402,10 +402,8 @@ def _tie(graph: Builder, name: str, copies: Copies, value: Value, values: Values
         ends = listed(place, copy)
         if len(ends) != 2:
             raise InputError(f"{place} must be two tensors, not {len(ends)}")
-        try:
+        with errors_at(place):
             graph.valued_pair(ends[0], ends[1], v)
-        except InputError as error:
-            raise error.located(place) from None
 
 
 class Graph(Builder, Shown):

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from layoutopt.base import files
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.numbers import SUM_DIGITS
 from layoutopt.base.result import PairScore, Piece, Status, Step, UnwindingResult
 from layoutopt.graphs.locations import TILE, check_result, checked_pieces, sink_number
@@ -140,10 +140,8 @@ def parse_document(raw: bytes, file: str = "") -> ResultDocument:
         file,
         {".format": [FORMAT], ".status": list(Status)},
     )
-    try:
+    with errors_at(file=file):
         document.result()
-    except InputError as error:
-        raise error.located(file=file) from None
     return document
 
 
@@ -229,10 +227,8 @@ def _known(raw: msgspec.Raw, place: str) -> Decimal | None:
 
 
 def _number(raw: msgspec.Raw, place: str) -> Decimal:
-    try:
+    with errors_at(place):
         return files.number(raw, SUM_DIGITS)
-    except InputError as error:
-        raise error.located(place) from None
 
 
 def _pair(entry: PairResultEntry, i: int) -> PairScore:

@@ -103,13 +103,8 @@ def _joined(parts: Sequence[Array], kind: Any) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
-def parse_npz(raw: bytes, file: str = "") -> Network:
+def parse_npz(raw: bytes) -> Network:
     """Return the network that the bytes of an ``.npz`` file describe.
-
-    Parameters
-    ----------
-    file
-        Name that errors give to the bytes.
 
     Raises
     ------
@@ -120,13 +115,10 @@ def parse_npz(raw: bytes, file: str = "") -> Network:
         with np.load(BytesIO(raw), allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
     except (zipfile.BadZipFile, ValueError, EOFError, OSError, zlib.error, KeyError) as error:
-        raise InputError(f"is no whole .npz file ({error})", file=file) from None
+        raise InputError(f"is no whole .npz file ({error})") from None
     except (NotImplementedError, RuntimeError, AttributeError) as error:
-        raise InputError(f"cannot be read as .npz ({error})", file=file) from None
-    try:
-        return _NpzReader(arrays).network()
-    except InputError as error:
-        raise error.located(file=file) from None
+        raise InputError(f"cannot be read as .npz ({error})") from None
+    return _NpzReader(arrays).network()
 
 
 class _NpzReader:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from layoutopt.base import files
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.numbers import MAX_EXPONENT, exact_decimal
 from layoutopt.network.builder import common_unit
 from layoutopt.network.network import Array, CostTable, Domain, Network, Usage, spans_of
@@ -84,13 +84,8 @@ class NetworkDocument(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     usages: list[UsageEntry] = []
 
 
-def parse_json(raw: bytes, file: str = "") -> Network:
+def parse_json(raw: bytes) -> Network:
     """Return the network that the bytes of a JSON file describe.
-
-    Parameters
-    ----------
-    file
-        Name that errors give to the bytes.
 
     Raises
     ------
@@ -98,11 +93,8 @@ def parse_json(raw: bytes, file: str = "") -> Network:
         With the file and the place in it.
     """
     decoder = msgspec.json.Decoder(NetworkDocument, float_hook=exact_decimal)
-    document = files.decode(decoder, raw, file, {".format": [FORMAT], ".sense": ["min", "max"]})
-    try:
-        return _JsonReader(document).network()
-    except InputError as error:
-        raise error.located(file=file) from None
+    document = files.decode(decoder, raw, "", {".format": [FORMAT], ".sense": ["min", "max"]})
+    return _JsonReader(document).network()
 
 
 class _JsonReader:
@@ -245,12 +237,10 @@ class _JsonReader:
 
 
 def _domain(given: DomainEntry, place: str) -> Domain:
-    try:
+    with errors_at(place):
         if isinstance(given.labels, int):
             return Domain(given.labels, (), given.open)
         return Domain(len(given.labels), tuple(given.labels), given.open)
-    except InputError as error:
-        raise error.located(place) from None
 
 
 def _spans(given: UsageEntry, items: Sequence[int], place: str) -> Array:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from layoutopt.base import files
 from layoutopt.base.entries import LazyTable
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.network.network import Network
 
 PACKED = (".gz", ".xz")
@@ -28,7 +28,7 @@ PARSERS: LazyTable[Callable[..., Network]] = LazyTable(
         "iopddl": "layoutopt.network.iopddl:read",
     }
 )
-"""For each format the network of a file's bytes and name; of IOPDDL's, that of a path."""
+"""For each format the network of a file's bytes; of IOPDDL's, that of a path."""
 
 WRITERS: LazyTable[Callable[[Network], bytes]] = LazyTable(
     {
@@ -62,7 +62,8 @@ def read(path: str | Path, *, digits: int = 6) -> Network:
     if kind == "iopddl":
         return PARSERS[kind](target)
     more = [digits] if kind == ".uai" else []
-    return PARSERS[kind](files.read_bytes(target), str(path), *more)
+    with errors_at(file=str(path)):
+        return PARSERS[kind](files.read_bytes(target), *more)
 
 
 HEAD = 4096

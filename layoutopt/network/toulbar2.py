@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any, Literal, TypeAlias
 
 from layoutopt.base.arguments import least
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.numbers import exact_decimal
 from layoutopt.network.builder import CostNetwork
 from layoutopt.network.network import Array, Network
@@ -121,25 +121,17 @@ PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 INFINITE = frozenset({"inf", "+inf", "-inf"})
 
 
-def parse_cfn(raw: bytes, file: str = "") -> Network:
+def parse_cfn(raw: bytes) -> Network:
     """Return the network of a ``.cfn`` file.
 
     Costs keep as many digits after the point as ``mustbe`` has; more are cut off.
-
-    Parameters
-    ----------
-    file
-        Name that errors give to the bytes.
 
     Raises
     ------
     InputError
         If it is none, has functions of three variables or more, or global ones.
     """
-    try:
-        return _Cfn(_tree(raw)).network()
-    except InputError as error:
-        raise error.located(file=file) from None
+    return _Cfn(_tree(raw)).network()
 
 
 Tree: TypeAlias = Any
@@ -217,15 +209,13 @@ class _Cfn:
         found = []
         for k, entry in enumerate(self.functions):
             name, given = entry if isinstance(self.functions, tuple) else (f"function {k}", entry)
-            try:
+            with errors_at(f"functions.{name}"):
                 members = _object(given, f"function {name!r}")
                 strange = members.keys() - {"scope", "costs", "defaultcost"}
                 if strange:
                     raise InputError(f"has {min(strange)!r}; no global function is read")
                 found.append(self._function(members, name, known))
                 known[name] = found[-1].costs
-            except InputError as error:
-                raise error.located(f"functions.{name}") from None
         return assembled(self.name, self.sense, self.variables, found, self.bound)
 
     def _variables(self, given: Tree) -> Iterator[tuple[str, int | tuple[str, ...]]]:
@@ -340,23 +330,15 @@ class _Numbers:
         return number
 
 
-def parse_wcsp(raw: bytes, file: str = "") -> Network:
+def parse_wcsp(raw: bytes) -> Network:
     """Return the network of a ``.wcsp`` file, its variables ``x0``, ``x1``, ...
-
-    Parameters
-    ----------
-    file
-        Name that errors give to the bytes.
 
     Raises
     ------
     InputError
         If it is none, has functions of three variables or more, or global ones.
     """
-    try:
-        return _wcsp(_Numbers(raw.split()))
-    except InputError as error:
-        raise error.located(file=file) from None
+    return _wcsp(_Numbers(raw.split()))
 
 
 def _wcsp(given: _Numbers) -> Network:
@@ -400,16 +382,11 @@ def _wcsp(given: _Numbers) -> Network:
     return assembled(name, "min", named, found, Fraction(bound))
 
 
-def parse_uai(raw: bytes, file: str = "", digits: int = 6) -> Network:
+def parse_uai(raw: bytes, digits: int = 6) -> Network:
     """Return the network of a ``.uai`` file, its variables ``x0``, ``x1``, ...
 
     A potential ``p`` costs ``-log p``, to so many digits after the point, and 0 is forbidden: the
     labelling of least cost is the likeliest, but for this rounding.
-
-    Parameters
-    ----------
-    file
-        Name that errors give to the bytes.
 
     Raises
     ------
@@ -417,10 +394,7 @@ def parse_uai(raw: bytes, file: str = "", digits: int = 6) -> Network:
         If it is none, or has functions of three variables or more.
     """
     step = Decimal(1).scaleb(-least("digits", digits, 0))
-    try:
-        return _uai(_Numbers(raw.split()), step, _Logarithms(step))
-    except InputError as error:
-        raise error.located(file=file) from None
+    return _uai(_Numbers(raw.split()), step, _Logarithms(step))
 
 
 class _Logarithms:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.files import read_utf8
 from layoutopt.base.numbers import exact_decimal
 from layoutopt.conversion.rules.builder import Attractions, Backward, Build, GraphBuilder, Node, Use
@@ -109,10 +109,8 @@ class OnnxGraphBuilder:
             if name in self.wanted:
                 self.tensors[name] = self.unwinding.sink(name, shape)
         for node in self.live:
-            try:
+            with errors_at(title(node)):
                 self._add(node)
-            except InputError as error:
-                raise error.located(title(node)) from None
 
     def _add(self, node: NodeProto) -> None:
         names = [name if name in self.wanted else "" for name in node.output]
@@ -250,10 +248,8 @@ class Trainer:
                 own = self.unwinding.helper(name, "loss")
                 self._note(y, self.unwinding.graph.fixed_point([y], y.shape, name=own))
         for placed, wanted in zip(reversed(self.builder.placed), reversed(plans), strict=True):
-            try:
+            with errors_at(title(placed.proto)):
                 self._go_back(placed, wanted)
-            except InputError as error:
-                raise error.located(title(placed.proto)) from None
         learned = [(name, w) for name, w in self.trained if w.index in self.found]
         if not learned:
             raise InputError("there is nothing to train: no output follows from an initialiser")
@@ -409,10 +405,8 @@ def _entries(raw: bytes, file: str) -> dict[str, Decimal]:
             place = f"{table}.{key}"
             if isinstance(value, str):  # "1.5" would be a number to exact_decimal
                 raise InputError(f"value {value!r} is not a decimal number", place, file)
-            try:
+            with errors_at(place, file):
                 entries[place] = exact_decimal(value)
-            except InputError as error:
-                raise error.located(place, file) from None
     return entries
 
 
@@ -645,7 +639,7 @@ def read_network(
     kind = "from an ONNX network" if training is None else f"{training} step of an ONNX network"
     graph = Graph("-".join(filter(None, (Path(path).stem, training))), kind)
     opaque: Mapping[str, int] = {}
-    try:
+    with errors_at(file=str(path)):
         shaped = _shaped(model, path, dims or {})
         builder = OnnxGraphBuilder(shaped, graph, values)
         builder.build()
@@ -653,8 +647,6 @@ def read_network(
             trainer = Trainer(builder)
             trainer.build(training)
             opaque = trainer.opaque
-    except InputError as error:
-        raise error.located(file=str(path)) from None
     types = [type_of(x) for x in builder.live]
     unknown = Counter(x for x in types if "::" in x or x not in OPERATORS)
     within = Counter(type_of(x) for x in builder.live if any(bodies(x)))

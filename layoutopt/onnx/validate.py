@@ -7,7 +7,7 @@ from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.onnx.protobuf import (
     bodies,
@@ -161,10 +161,8 @@ def check_nodes(model: ModelProto) -> None:
     versions = versions_of(model)
     for graph in graphs(model.graph):
         for node in graph.node:
-            try:
+            with errors_at(title(node)):
                 _check(node, versions.get("", 1))
-            except InputError as error:
-                raise error.located(title(node)) from None
 
 
 def _check(node: NodeProto, version: int) -> None:
