@@ -21,7 +21,7 @@ from layoutopt.base.errors import InputError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
-from layoutopt.graphs.locations import Given, Origins
+from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.greedy0 import Heuristic
@@ -75,7 +75,7 @@ def guarded_heuristic(name: str, call: Callable[..., Any]) -> Heuristic:
         It raises SolverError as :func:`guarded_method` does.
     """
 
-    def choose(graph: GraphStore, limits: Limits, given: Given, places: Places) -> Origins:
+    def choose(graph: GraphStore, limits: Limits, given: FixedElements, places: Places) -> Origins:
         before = [*graph.ops], [*graph.pairs], [*graph.shapes]
         with _blamed(name, limits):
             found = call(graph, limits, given, places)
@@ -93,7 +93,7 @@ def _sinks(graph: GraphStore) -> list[int]:
     return [sink.index for sink in graph.sinks()]
 
 
-def _origins_fault(graph: GraphStore, given: Given, places: Places, found: Any) -> str:
+def _origins_fault(graph: GraphStore, given: FixedElements, places: Places, found: Any) -> str:
     """Return the first fault of the origins of sinks, or an empty string."""
     if not isinstance(found, dict) or set(found) != {*_sinks(graph)}:
         return f"must return a dict with the numbers of all sinks as keys, got {_described(found)}"

@@ -10,7 +10,7 @@ import pytest
 from layoutopt.base.entries import ENTRIES, Entry, Takes
 from layoutopt.base.limits import Limits
 from layoutopt.check.elements import evaluate
-from layoutopt.graphs.locations import Given, Origins
+from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering import heuristics
 from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
@@ -41,7 +41,7 @@ def test_elements_and_boxes(large: int, monkeypatch: pytest.MonkeyPatch) -> None
         raise AssertionError
 
     monkeypatch.setattr(heuristics, "greedy0_by_boxes" if large else "Elements", never)
-    layouts = choose(graph, GREEDY0, Limits(), Given(graph), large)
+    layouts = choose(graph, GREEDY0, Limits(), FixedElements(graph), large)
     assert evaluate(graph, layouts).score == 12
 
 
@@ -49,10 +49,10 @@ def test_too_irregular(monkeypatch: pytest.MonkeyPatch) -> None:
     """What makes too many boxes is looked at by element if that fits the memory, else in part."""
     graph, _, _ = example()
     monkeypatch.setattr(heuristics, "greedy0_by_boxes", partial(greedy0_by_boxes, steps=0))
-    layouts = choose(graph, GREEDY0, Limits(), Given(graph), large=0)
+    layouts = choose(graph, GREEDY0, Limits(), FixedElements(graph), large=0)
     assert evaluate(graph, layouts).score == 12
     monkeypatch.setattr(heuristics, "BYTES", 2**60)
-    layouts = choose(graph, GREEDY0, Limits(), Given(graph), large=0)
+    layouts = choose(graph, GREEDY0, Limits(), FixedElements(graph), large=0)
     assert evaluate(graph, layouts).score == 0
 
 
@@ -60,7 +60,7 @@ def test_given_elements() -> None:
     """Given locations are kept, also where boxes would be looked at."""
     graph, x, t = example()
     tensors = np.where(np.arange(6) < 2, t, -1)
-    given = Given(graph, {x: (tensors, np.arange(6))})
+    given = FixedElements(graph, {x: (tensors, np.arange(6))})
     layouts = choose(graph, GREEDY0, Limits(), given, large=0)
     assert evaluate(graph, layouts).score == 2 * 1 + 4 * 2
 
@@ -70,12 +70,12 @@ def test_users_heuristics_look_at_elements() -> None:
     graph, _, _ = example()
     seen = []
 
-    def own(graph: Graph, limits: Limits, given: Given, places: Places) -> Origins:
+    def own(graph: Graph, limits: Limits, given: FixedElements, places: Places) -> Origins:
         seen.append(type(places))
         return GREEDY0.load()(graph, limits, given, places)
 
     mine = Entry("mine", Takes.GRAPH, proves=False, place=own, own=True)
-    layouts = choose(graph, mine, Limits(), Given(graph), large=0)
+    layouts = choose(graph, mine, Limits(), FixedElements(graph), large=0)
     assert evaluate(graph, layouts).score == 12
     assert seen == [Elements]
 
@@ -87,6 +87,6 @@ def test_what_a_machine_has_no_room_for() -> None:
         graph.tile_memory = TileMemory(2, room, {"default": 1}, grain=grain)
         if grain > 1:
             graph.valued_pair(graph.sinks()[0], graph.source((6,), [0, 1] * 3), 9)
-        chosen = choose(graph, GREEDY0, Limits(), Given(graph))
+        chosen = choose(graph, GREEDY0, Limits(), FixedElements(graph))
         assert (chosen is not None) == fits
         assert unwind(graph, "greedy0").status == ("optimal" if fits else "unknown")

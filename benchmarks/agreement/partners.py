@@ -17,7 +17,7 @@ from layoutopt.base.numbers import to_integers
 from layoutopt.base.result import Result, Status, UnwindingResult
 from layoutopt.certify.unwinding import certify
 from layoutopt.check.elements import violations
-from layoutopt.graphs.locations import Given
+from layoutopt.graphs.locations import FixedElements
 from layoutopt.graphs.tiling import hooked, tiled
 from layoutopt.io.certificate import check_certificate
 from layoutopt.io.instance import instance_bytes, parse_instance
@@ -193,7 +193,9 @@ def _certified(lift_from: int, case: Case) -> Claim:
 def _on_boxes(case: Case) -> Claim:
     """Ask Greedy0 on boxes: it must choose what it chooses on elements."""
     lifted = greedy0_by_boxes(case.graph, Limits()).layouts
-    traced = choose(case.graph, ENTRIES["greedy0", Takes.GRAPH], Limits(), Given(case.graph))
+    traced = choose(
+        case.graph, ENTRIES["greedy0", Takes.GRAPH], Limits(), FixedElements(case.graph)
+    )
     given = stated(case.graph)
     alike = where(case.graph, given, lifted) == where(case.graph, given, traced or {})
     return Claim(layouts=lifted, fault="" if alike else "other locations than on elements")

@@ -20,7 +20,7 @@ from layoutopt.base.numbers import number, to_decimal, to_integers
 from layoutopt.base.result import PairScore, Status, UnwindingResult
 from layoutopt.check.elements import evaluate
 from layoutopt.explain.explanation import Obstacle
-from layoutopt.graphs.locations import Given, check_result
+from layoutopt.graphs.locations import FixedElements, check_result
 from layoutopt.graphs.ops import (
     Barrier,
     Expand,
@@ -215,7 +215,7 @@ class Subject:
     @cached_property
     def _coupled(self) -> tuple[list[Group], frozenset[int]]:
         """The groups, and the numbers of those that barrier order may couple with others."""
-        given = Given(self.graph)
+        given = FixedElements(self.graph)
         groups = find_groups(self.graph, given)
         return groups, frozenset(find_cycles(self.graph, groups, given)[1])
 
@@ -336,7 +336,7 @@ def _at_home(graph: GraphStore) -> int:
 
 
 def _why_fixed(graph: GraphStore, a: int, b: int) -> str:
-    free = free_tensors(graph, Given(graph))
+    free = free_tensors(graph, FixedElements(graph))
     if free[a] or free[b]:
         return "both locations are fixed and differ"
     return "no sink reaches either side, and their locations differ"

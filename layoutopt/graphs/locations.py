@@ -378,7 +378,7 @@ def plain_piece(piece: Any) -> Piece:
     return name, index(start), index(to), plain
 
 
-class Given:
+class FixedElements:
     """Elements of sinks whose locations are fixed beforehand.
 
     Parameters

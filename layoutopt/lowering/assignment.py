@@ -17,7 +17,7 @@ from layoutopt.check import elements
 from layoutopt.check.elements import Evaluation
 from layoutopt.graphs.locations import (
     TILE,
-    Given,
+    FixedElements,
     Locations,
     Origins,
     check_graph,
@@ -126,7 +126,7 @@ def complete(graph: GraphStore, given: Assignment, what: str) -> tuple[LayoutDic
     """
     _require_room(graph, what)
     origins = read_origins(graph, given, what)
-    missing = sum(t.size for t in graph.sinks()) - Given(graph, origins).count
+    missing = sum(t.size for t in graph.sinks()) - FixedElements(graph, origins).count
     layouts = _layouts(graph, origins)
     whole = given.layouts if isinstance(given, UnwindingResult) else given
     for key, layout in (whole or {}).items():
@@ -151,7 +151,7 @@ class WarmStart:
         worth; ``None`` if nothing was given.
     """
 
-    given: Given
+    given: FixedElements
     start: Origins | None = None
     layouts: LayoutDict | None = None
     evaluation: Evaluation | None = None
@@ -166,9 +166,9 @@ def begin(graph: GraphStore, fixed: Assignment | None, start: Assignment | None)
         If it does not fit the graph, or breaks barrier order.
     """
     if fixed is None and start is None:
-        return WarmStart(Given(graph))
+        return WarmStart(FixedElements(graph))
     _require_room(graph, "fixed" if start is None else "start")
-    given = Given(graph, read_origins(graph, fixed, "fixed"))
+    given = FixedElements(graph, read_origins(graph, fixed, "fixed"))
     if graph.tile_memory is not None:
         _check_on_tiles(graph, given)
     origins = read_origins(graph, start, "start")
@@ -184,7 +184,7 @@ def begin(graph: GraphStore, fixed: Assignment | None, start: Assignment | None)
     return WarmStart(given, None if start is None else origins, layouts, found)
 
 
-def _check_on_tiles(graph: GraphStore, given: Given) -> None:
+def _check_on_tiles(graph: GraphStore, given: FixedElements) -> None:
     """Refuse what is kept at fresh locations: on a tile memory these are tiles of others, too."""
     for t in given.origins:
         for origin in sorted(given.tensors(t)):

@@ -31,14 +31,14 @@ import numpy as np
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import to_integers, unique
-from layoutopt.graphs.locations import Given, Origins
+from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.maps import BackwardMaps, Elements, ForwardMaps, Places, routes
 from layoutopt.network.problem import IntArray
 
 
-def relevant(graph: GraphStore, given: Given) -> list[int]:
+def relevant(graph: GraphStore, given: FixedElements) -> list[int]:
     """Return the tensors that pairs, and barriers whose outputs matter, depend on."""
     found: set[int] = set()
     todo = [t for a, b, _ in graph.pairs for t in (a, b)]
@@ -100,7 +100,10 @@ Reached = tuple[int, IntArray, IntArray]
 
 
 def greedy0(
-    graph: GraphStore, limits: Limits, given: Given | None = None, places: Places | None = None
+    graph: GraphStore,
+    limits: Limits,
+    given: FixedElements | None = None,
+    places: Places | None = None,
 ) -> Origins:
     """Choose layouts as Greedy0 does.
 
@@ -122,7 +125,7 @@ def greedy0(
     TimeoutError
         If time runs out.
     """
-    given = Given(graph) if given is None else given
+    given = FixedElements(graph) if given is None else given
     return _Greedy(graph, limits, given, Elements(graph) if places is None else places).run()
 
 
@@ -134,7 +137,9 @@ class _Greedy:
     piece that covered it.
     """
 
-    def __init__(self, graph: GraphStore, limits: Limits, given: Given, places: Places) -> None:
+    def __init__(
+        self, graph: GraphStore, limits: Limits, given: FixedElements, places: Places
+    ) -> None:
         self.graph, self.limits, self.given, self.places = graph, limits, given, places
         self.ways = BackwardMaps(graph, places)
         self.first: dict[int, int] = {}
@@ -313,5 +318,7 @@ class _Greedy:
 class Heuristic(Protocol):
     """From a graph and what is given to the origin of each place of each sink."""
 
-    def __call__(self, graph: GraphStore, limits: Limits, given: Given, places: Places) -> Origins:
+    def __call__(
+        self, graph: GraphStore, limits: Limits, given: FixedElements, places: Places
+    ) -> Origins:
         """Choose layouts."""

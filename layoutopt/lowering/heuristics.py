@@ -18,7 +18,7 @@ from layoutopt.boxes.equation import Equations
 from layoutopt.boxes.join import BoxIndex, image, join
 from layoutopt.boxes.merge import merged
 from layoutopt.check.elements import evaluate
-from layoutopt.graphs.locations import Given
+from layoutopt.graphs.locations import FixedElements
 from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import moves
@@ -93,7 +93,7 @@ class _Greedy:
 
     def __init__(self, graph: GraphStore, limits: Limits, equations: Equations) -> None:
         self.graph, self.limits, self.equations = graph, limits, equations
-        needed = relevant(graph, Given(graph))
+        needed = relevant(graph, FixedElements(graph))
         self.pieces: dict[int, list[list[Box]]] = {t: [] for t in needed}
         self.missing = {t: size(graph.shapes[t]) for t in needed}
         self.sinks: dict[int, tuple[list[Box], list[Box]]] = {
@@ -416,7 +416,7 @@ def choose(
     graph: GraphStore,
     solver: Entry,
     limits: Limits,
-    given: Given,
+    given: FixedElements,
     large: int = LARGE,
 ) -> LayoutDict | None:
     """Return the layouts that a heuristic chooses; ``None`` if a tile memory is too small for them.

@@ -20,18 +20,18 @@ from layoutopt.base.memory import fits, require
 from layoutopt.base.numbers import to_integers
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box
-from layoutopt.graphs.locations import TILE, Given, Origins
+from layoutopt.graphs.locations import TILE, FixedElements, Origins
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.elements.groups import (
-    Contest,
     Group,
-    find_contest,
+    PrecedenceConflicts,
+    find_conflicts,
     find_cycles,
     find_groups,
     free_tensors,
     key_of,
-    no_contest,
+    no_conflicts,
     sources_of,
 )
 from layoutopt.lowering.elements.kinds import (
@@ -77,7 +77,7 @@ class Lowered:
     unit: Fraction
     kinds: tuple[ClassKind, ...]
     size: dict[str, int]
-    given: Given
+    given: FixedElements
 
     def layouts(self, labels: IntArray) -> LayoutDict:
         """Return the layouts of all sinks for labels of the problem's nodes.
@@ -169,7 +169,7 @@ PER_GROUP = 1000
 def lower(
     graph: GraphStore,
     limits: Limits,
-    given: Given | None = None,
+    given: FixedElements | None = None,
     lift_from: int = LIFT_FROM,
     tiles: int = 0,
 ) -> Lowered:
@@ -193,13 +193,13 @@ def lower(
         If time runs out.
     """
     values, unit = to_integers([value for _, _, value in graph.pairs])
-    given = Given(graph) if given is None else given
+    given = FixedElements(graph) if given is None else given
     groups = find_groups(graph, given)
     free = free_tensors(graph, given)
     work = _Work(graph, limits, given, groups, values, free, lift_from, tiles)
-    kinds, contest = work.done()
+    kinds, conflicts = work.done()
     constant = sum(kind.constant * len(kind.groups) for kind in kinds)
-    problem = _joined([kind.problem for kind in kinds], contest)
+    problem = _joined([kind.problem for kind in kinds], conflicts)
     sizes = _sizes(graph, groups, kinds, given)
     return Lowered(graph, problem, constant, unit, tuple(kinds), sizes, given)
 
@@ -210,41 +210,41 @@ class _Work:
 
     graph: GraphStore
     limits: Limits
-    given: Given
+    given: FixedElements
     groups: Sequence[Group]
     values: list[int]
     free: Sequence[bool]
     lift_from: int
     tiles: int
 
-    def done(self) -> tuple[list[ClassKind], Contest]:
+    def done(self) -> tuple[list[ClassKind], PrecedenceConflicts]:
         """Lower all groups; where barrier order is too irregular to be lifted, by elements."""
         self.limits.report("barriers")
         barriers, contested = find_cycles(self.graph, self.groups, self.given)
         if not contested:
-            contest = no_contest()
-            return self._kinds(contest), contest
+            conflicts = no_conflicts()
+            return self._kinds(conflicts), conflicts
         read = sources_of(self.graph, {t for b in barriers for t in self.graph.op_inputs[b]})
         tensors = {t for g in contested for t in self.groups[g].tensors}.union(read)
         elements = sum(size(self.graph.shapes[t]) for t in tensors)
         if not self.given.count and self._pays(elements, len(tensors)):
-            from layoutopt.lowering.classes.contest import lifted_contest
+            from layoutopt.lowering.classes.precedence import conflicts_by_classes
 
             try:
-                contest = lifted_contest(self.graph, barriers, contested, self.free)
-                return self._kinds(contest), contest
+                conflicts = conflicts_by_classes(self.graph, barriers, contested, self.free)
+                return self._kinds(conflicts), conflicts
             except SizeError as error:
                 if not fits(CONTEST_BYTES * elements):
                     raise error from None
         require(CONTEST_BYTES * elements, "barrier order, looked at element by element,")
-        contest = find_contest(self.graph, self.groups, self.given, barriers, contested)
-        return self._kinds(contest), contest
+        conflicts = find_conflicts(self.graph, self.groups, self.given, barriers, contested)
+        return self._kinds(conflicts), conflicts
 
-    def _kinds(self, contest: Contest) -> list[ClassKind]:
+    def _kinds(self, conflicts: PrecedenceConflicts) -> list[ClassKind]:
         """Lower one group of each kind."""
         alike: dict[Hashable, list[Group]] = {}
         for g, group in enumerate(self.groups):
-            alone = g in contest.groups or any(map(self.given.touches, group.tensors))
+            alone = g in conflicts.groups or any(map(self.given.touches, group.tensors))
             key: Hashable = g if alone else self._key(group)
             alike.setdefault(key, []).append(group)
         kinds: list[ClassKind] = []
@@ -252,10 +252,10 @@ class _Work:
             if self.limits.over:
                 raise TimeoutError
             self.limits.report(f"tracing group {n + 1} of {len(alike)}")
-            if key in contest.groups and contest.lifted:
-                kinds.append(self._lifted(members, contest, contested=True))
+            if key in conflicts.groups and conflicts.lifted:
+                kinds.append(self._lifted(members, conflicts, contested=True))
             else:
-                kinds.append(self._kind(members, contest, alone=isinstance(key, int)))
+                kinds.append(self._kind(members, conflicts, alone=isinstance(key, int)))
         return kinds
 
     def _key(self, group: Group) -> Hashable:
@@ -266,34 +266,38 @@ class _Work:
             return key
         return key, tuple(memory.bytes_of(self.graph.tensor_name(t)) for t in group.sinks)
 
-    def _kind(self, groups: Sequence[Group], contest: Contest, alone: bool) -> ClassKind:
+    def _kind(
+        self, groups: Sequence[Group], conflicts: PrecedenceConflicts, alone: bool
+    ) -> ClassKind:
         """Lift groups of one key if that pays, or trace the elements of the first."""
         group = groups[0]
         positions = sum(size(self.graph.shapes[self.graph.pairs[p][0]]) for p in group.pairs)
         needed = memory_needed(self.graph, group)
         if not alone and self._pays(positions, len(group.tensors) + len(group.pairs)):
             try:
-                return self._lifted(groups, contest)
+                return self._lifted(groups, conflicts)
             except SizeError as error:
                 if not fits(needed):
                     raise error from None
         name = self.graph.tensor_name((group.sinks or group.fixed)[0])
         require(needed, f"tracing every element of the group of tensor {name!r}")
-        return reduce_kind(self.graph, groups, self.values, contest, self.given, self.tiles)
+        return reduce_kind(self.graph, groups, self.values, conflicts, self.given, self.tiles)
 
     def _lifted(
-        self, groups: Sequence[Group], contest: Contest, contested: bool = False
+        self, groups: Sequence[Group], conflicts: PrecedenceConflicts, contested: bool = False
     ) -> LiftedKind:
         from layoutopt.lowering.classes.kinds import lift_kind
 
-        return lift_kind(self.graph, groups, self.free, self.values, contest, contested, self.tiles)
+        return lift_kind(
+            self.graph, groups, self.free, self.values, conflicts, contested, self.tiles
+        )
 
     def _pays(self, elements: int, things: int) -> bool:
         """Return whether there are so many elements to so few tensors that lifting pays."""
         return elements >= self.lift_from * max(1, things / PER_GROUP)
 
 
-def _joined(problems: Sequence[Labelling], contest: Contest) -> Labelling:
+def _joined(problems: Sequence[Labelling], conflicts: PrecedenceConflicts) -> Labelling:
     """Put problems side by side."""
     nodes = np.cumsum([0, *(p.nodes for p in problems)])
     labels = np.cumsum([0, *(p.labels for p in problems)])
@@ -302,7 +306,7 @@ def _joined(problems: Sequence[Labelling], contest: Contest) -> Labelling:
         ends.append(problem.edges + n)
         at.append(problem.reward_at + (n, k))
     precedence = None
-    if contest.barriers:
+    if conflicts.barriers:
         orders = [p.precedence for p in problems]
         offered = [
             np.full(p.labels, -1) if o is None else o.label_barrier
@@ -313,10 +317,10 @@ def _joined(problems: Sequence[Labelling], contest: Contest) -> Labelling:
             for p, o in zip(problems, orders, strict=True)
         ]
         precedence = Precedence(
-            len(contest.barriers),
-            contest.arcs,
+            len(conflicts.barriers),
+            conflicts.arcs,
             np.concatenate(offered),
-            tuple(contest.reader_sets),
+            tuple(conflicts.reader_sets),
             np.concatenate(readers),
         )
     return Labelling(
@@ -335,7 +339,7 @@ def _packed(arrays: Sequence[WeightArray]) -> WeightArray:
 
 
 def _sizes(
-    graph: GraphStore, groups: Sequence[Group], kinds: Sequence[ClassKind], given: Given
+    graph: GraphStore, groups: Sequence[Group], kinds: Sequence[ClassKind], given: FixedElements
 ) -> dict[str, int]:
     free = sum(t.size for t in graph.sinks()) - given.count
     tied = sum(kind.tied * len(kind.groups) for kind in kinds)

@@ -19,8 +19,8 @@ from layoutopt.network.costs.reductions import (
     follow,
     leaf,
     reduce,
+    renormalise,
     settle,
-    tidy,
 )
 from layoutopt.network.costs.solve import split
 from layoutopt.network.costs.work import Infeasible, Work, level, normalise, normalise_all
@@ -121,7 +121,7 @@ def tidied(work: Work) -> None:
     """Bring the edges of all nodes that lost labels to normal form."""
     for u in work.left():
         around, lost = list(work.near[u]), u in work.shrunk
-        assert tidy(work, u) == ([u, *around] if lost else None)
+        assert renormalise(work, u) == ([u, *around] if lost else None)
 
 
 @pytest.mark.parametrize("move", [normalise_all, level, tidied], ids=lambda move: move.__name__)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from layoutopt.base.errors import SizeError
-from layoutopt.graphs.locations import Given, flow
+from layoutopt.graphs.locations import FixedElements, flow
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.classes import slots
@@ -49,7 +49,7 @@ def systems(seeds: range = SEEDS) -> Iterator[tuple[Graph, System]]:
     """Yield the systems of the groups of random graphs."""
     for seed in seeds:
         graph = awkward(seed)
-        given = Given(graph)
+        given = FixedElements(graph)
         free = free_tensors(graph, given)
         for group in find_groups(graph, given):
             yield graph, system_of(graph, group, free)
@@ -208,12 +208,14 @@ def test_provenance_by_hand() -> None:
     s = graph.source((2,), [7, 5], name="s")
     view = graph.concat([graph.flatten(graph.dim_shuffle(x, (1, 0))), s], 0)
     graph.valued_pair(view, graph.source((8,), [5, 6, 5, 6, 5, 6, 5, 6]), 1)
-    [group] = find_groups(graph, Given(graph))
+    [group] = find_groups(graph, FixedElements(graph))
     numbers = number_roots(graph, group)
     assert (numbers.free, numbers.pool, numbers.total) == (6, (7, 5, 6), 9)
-    found = flow(graph, root_arrays(graph, group, numbers, Given(graph)), [view.index])[view.index]
+    found = flow(graph, root_arrays(graph, group, numbers, FixedElements(graph)), [view.index])[
+        view.index
+    ]
     assert found.tolist() == [0, 3, 1, 4, 2, 5, 6, 7]
-    edges = edges_of(graph, group, [1], Given(graph))
+    edges = edges_of(graph, group, [1], FixedElements(graph))
     assert edges.constant == 0
     assert list(zip(edges.earn.first.tolist(), edges.earn.second.tolist(), strict=True)) == [
         (0, 7),

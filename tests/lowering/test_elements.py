@@ -19,7 +19,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import to_decimal
 from layoutopt.check.elements import evaluate
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.locations import Given
+from layoutopt.graphs.locations import FixedElements
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.elements import kinds as kinds_module
 from layoutopt.lowering.elements.groups import find_groups
@@ -323,7 +323,9 @@ class TestMemory:
         small, x = graph.sink((2,), name="small"), graph.sink((2**16,), name="x")
         graph.valued_pair(small, graph.source((2,)), 1)
         graph.valued_pair(x, graph.source((2**16,)), 1)
-        needed = max(memory_needed(graph, group) for group in find_groups(graph, Given(graph)))
+        needed = max(
+            memory_needed(graph, group) for group in find_groups(graph, FixedElements(graph))
+        )
         monkeypatch.setattr(memory, "available", lambda: needed - 1)
         with pytest.raises(SizeError) as error:
             lower(graph, Limits())
@@ -369,7 +371,7 @@ class TestMemory:
             x = graph.sink((size,))
             for _ in range(pairs):
                 graph.valued_pair(graph.reverse(x, [0]), graph.source((size,)), 1)
-            [group] = find_groups(graph, Given(graph))
+            [group] = find_groups(graph, FixedElements(graph))
             tracemalloc.start()
             lower(graph, Limits())
             used = tracemalloc.get_traced_memory()[1]

@@ -16,7 +16,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.check.elements import evaluate
 from layoutopt.generate.families import FAMILIES, generate
 from layoutopt.generate.random_graphs import random_graph, random_views
-from layoutopt.graphs.locations import Given, locations_of
+from layoutopt.graphs.locations import FixedElements, locations_of
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
 from layoutopt.unwinding import unwind
@@ -36,7 +36,9 @@ def assert_alike(graph: Graph) -> int:
         How many elements more the sinks have than pieces.
     """
     boxes, complete = greedy0_by_boxes(graph, Limits())
-    traced = choose(graph, ENTRIES["greedy0", Takes.GRAPH], Limits(), Given(graph), large=NEVER)
+    traced = choose(
+        graph, ENTRIES["greedy0", Takes.GRAPH], Limits(), FixedElements(graph), large=NEVER
+    )
     one, other = evaluate(graph, boxes), evaluate(graph, traced)
     assert complete
     assert (one.score, one.violations, one.pairs) == (other.score, (), other.pairs), graph.name

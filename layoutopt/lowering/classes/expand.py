@@ -1,10 +1,10 @@
 """Layouts of whole sinks from the labels of representative cells, as boxes.
 
-The runs of a root's slots cut it into *rooms*.  All elements of a room have orbits of the same
+The runs of a root's slots cut it into *blocks*.  All elements of a block have orbits of the same
 types; which representative cell stands for one of them depends only on which of its positions
 are equal and in which order they come.  Mostly the answer is the same straight formula for the
-whole room, and the room becomes one box; otherwise it is cut along its diagonal.  Neighbouring
-rooms that continue each other become one box.
+whole block, and the block becomes one box; otherwise it is cut along its diagonal.  Neighbouring
+blocks that continue each other become one box.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Interval: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Room:
+class RunBlock:
     """Elements of a part whose slots run through intervals.
 
     Parameters
@@ -47,38 +47,38 @@ class Room:
     slots: tuple[Interval, ...]
     joints: tuple[tuple[int, int, int, int], ...] = ()
 
-    def moved(self, intervals: dict[int, Interval], *joints: tuple[int, int, int, int]) -> Room:
-        """Return a room with other intervals of some slots, and more joints."""
+    def moved(self, intervals: dict[int, Interval], *joints: tuple[int, int, int, int]) -> RunBlock:
+        """Return a block with other intervals of some slots, and more joints."""
         slots = tuple(intervals.get(a, own) for a, own in enumerate(self.slots))
-        return Room(slots, (*self.joints, *(joint for joint in joints if joint[0] > 1)))
+        return RunBlock(slots, (*self.joints, *(joint for joint in joints if joint[0] > 1)))
 
 
-def untangled(runs: Runs, room: Room) -> Iterator[Room]:
-    """Cut a room where two of its slots run through the same positions of a strand."""
-    a, b = next(_tangled(runs, room))
-    (one, low, high), (two, start, end) = room.slots[a], room.slots[b]
-    if (low, high) != (start, end) or len(list(_tangled(runs, room, a, b))) > 1:
-        yield from _enumerated(room, a, b)
+def untangled(runs: Runs, block: RunBlock) -> Iterator[RunBlock]:
+    """Cut a block where two of its slots run through the same positions of a strand."""
+    a, b = next(_tangled(runs, block))
+    (one, low, high), (two, start, end) = block.slots[a], block.slots[b]
+    if (low, high) != (start, end) or len(list(_tangled(runs, block, a, b))) > 1:
+        yield from _enumerated(block, a, b)
         return
-    yield room.moved({a: (one, low, low + 1), b: (two, low, low + 1)}, (high - low, 1, a, b))
+    yield block.moved({a: (one, low, low + 1), b: (two, low, low + 1)}, (high - low, 1, a, b))
     for first, half, rest, count in halves(high - low):
         near, far = low + first, low + first + half
         joint = count, 2 * half, a, b
-        yield room.moved({a: (one, near, far), b: (two, far, far + rest)}, joint)
-        yield room.moved({a: (one, far, far + rest), b: (two, near, far)}, joint)
+        yield block.moved({a: (one, near, far), b: (two, far, far + rest)}, joint)
+        yield block.moved({a: (one, far, far + rest), b: (two, near, far)}, joint)
 
 
-def _enumerated(room: Room, a: int, b: int) -> Iterator[Room]:
-    """Cut a room into single positions of one slot, and intervals of another around them."""
-    (one, low, high), (two, start, end) = room.slots[a], room.slots[b]
+def _enumerated(block: RunBlock, a: int, b: int) -> Iterator[RunBlock]:
+    """Cut a block into single positions of one slot, and intervals of another around them."""
+    (one, low, high), (two, start, end) = block.slots[a], block.slots[b]
     for place in range(low, high):
         for left, right in ((start, place), (place, place + 1), (place + 1, end)):
             left, right = max(left, start), min(right, end)
             if left < right:
-                yield room.moved({a: (one, place, place + 1), b: (two, left, right)})
+                yield block.moved({a: (one, place, place + 1), b: (two, left, right)})
 
 
-def _tangled(runs: Runs, room: Room, *of: int) -> Iterator[tuple[int, int]]:
+def _tangled(runs: Runs, block: RunBlock, *of: int) -> Iterator[tuple[int, int]]:
     """Yield pairs of slots whose positions on one strand overlap, and are not one only.
 
     Parameters
@@ -87,9 +87,9 @@ def _tangled(runs: Runs, room: Room, *of: int) -> Iterator[tuple[int, int]]:
         Slots of which one must be in a pair; all by default.
     """
     strand = runs.strand
-    for a, (one, low, high) in enumerate(room.slots):
-        for b in range(a + 1, len(room.slots)):
-            other, start, end = room.slots[b]
+    for a, (one, low, high) in enumerate(block.slots):
+        for b in range(a + 1, len(block.slots)):
+            other, start, end = block.slots[b]
             overlap = strand[one] == strand[other] and max(low, start) < min(high, end)
             wanted = not of or a in of or b in of
             if wanted and overlap and max(high - low, end - start) > 1:
@@ -136,11 +136,11 @@ def orders(intervals: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
 BOXES_LIMIT = 10**6
 
 Follow: TypeAlias = tuple[int, int]
-"""Which of a room's slots a slot of the origin follows, and on which run; ``(-1, value)`` where
+"""Which of a block's slots a slot of the origin follows, and on which run; ``(-1, value)`` where
 it stays at one value."""
 
 Formula: TypeAlias = tuple[int, tuple[Follow, ...]]
-"""The root part that a room's locations are of, and how its slots follow the room's; for
+"""The root part that a block's locations are of, and how its slots follow the block's; for
 :data:`~layoutopt.lowering.classes.expand.NAMED` the number of a mapped location instead."""
 
 
@@ -197,8 +197,10 @@ class Expansion:
                         to.append(self._named(box, family.out))
                     else:
                         runs = [int(choice[i]) for choice, i in zip(choices, box, strict=True)]
-                        room = Room(tuple((run, 0, int(self.runs.length[run])) for run in runs))
-                        to += self._filled(family.out, room, where)
+                        block = RunBlock(
+                            tuple((run, 0, int(self.runs.length[run])) for run in runs)
+                        )
+                        to += self._filled(family.out, block, where)
                     if len(to) > BOXES_LIMIT:
                         raise SizeError(f"the layouts need more than {BOXES_LIMIT:,} pieces")
         return {t: folded(boxes) for t, boxes in found.items()}
@@ -219,21 +221,21 @@ class Expansion:
             return Box(tensor, element, to, box.loops)
         return Box(parts[box.label].tensor, box.start + parts[box.label].start, to, box.loops)
 
-    def _filled(self, part: int, room: Room, where: IntArray) -> Iterator[Box]:
-        """Yield boxes for a room, cut until one formula fits all of a box."""
-        formula = self._formula(part, room, where)
+    def _filled(self, part: int, block: RunBlock, where: IntArray) -> Iterator[Box]:
+        """Yield boxes for a block, cut until one formula fits all of a box."""
+        formula = self._formula(part, block, where)
         if formula is not None:
-            yield self._box(part, room, formula)
+            yield self._box(part, block, formula)
             return
-        for smaller in untangled(self.runs, room):
+        for smaller in untangled(self.runs, block):
             yield from self._filled(part, smaller, where)
 
-    def _formula(self, part: int, room: Room, where: IntArray) -> Formula | None:
-        """Return the formula that all elements of a room share; ``None`` if there is none."""
-        cases = list(self._cases(room))
-        found = self._of_case(part, room, cases[0], where)
+    def _formula(self, part: int, block: RunBlock, where: IntArray) -> Formula | None:
+        """Return the formula that all elements of a block share; ``None`` if there is none."""
+        cases = list(self._cases(block))
+        found = self._of_case(part, block, cases[0], where)
         for case in cases[1:]:
-            other = self._of_case(part, room, case, where)
+            other = self._of_case(part, block, case, where)
             if other[0] != found[0]:
                 return None
             for one, two in zip(found[1], other[1], strict=True):
@@ -243,19 +245,19 @@ class Expansion:
                     return None
         return found
 
-    def _cases(self, room: Room) -> Iterator[tuple[tuple[int, int], ...]]:
-        """Yield an orbit for each slot, for every order that the room's positions can have.
+    def _cases(self, block: RunBlock) -> Iterator[tuple[tuple[int, int], ...]]:
+        """Yield an orbit for each slot, for every order that the block's positions can have.
 
         An orbit is a strand and a position; positions are made up where only their order
         matters.  The first case has as many different ones as there can be.
         """
         strands = self.runs.strand
         groups: dict[int, list[int]] = defaultdict(list)
-        for a, (run, _, _) in enumerate(room.slots):
+        for a, (run, _, _) in enumerate(block.slots):
             groups[int(strands[run])].append(a)
         options = []
         for strand, slots in groups.items():
-            intervals = [room.slots[a][1:] for a in slots]
+            intervals = [block.slots[a][1:] for a in slots]
             options.append(
                 [
                     dict(zip(slots, ((strand, p) for p in chosen), strict=True))
@@ -264,10 +266,10 @@ class Expansion:
             )
         for chosen in product(*options):
             orbits = {a: orbit for one in chosen for a, orbit in one.items()}
-            yield tuple(orbits[a] for a in range(len(room.slots)))
+            yield tuple(orbits[a] for a in range(len(block.slots)))
 
     def _of_case(
-        self, part: int, room: Room, case: Sequence[tuple[int, int]], where: IntArray
+        self, part: int, block: RunBlock, case: Sequence[tuple[int, int]], where: IntArray
     ) -> Formula:
         """Return the formula of one case."""
         model: dict[tuple[int, int], tuple[int, int]] = {}
@@ -280,13 +282,13 @@ class Expansion:
             seen[type_] += 1
         cells = self.reduced.cells
         index = []
-        for (run, _, _), orbit in zip(room.slots, case, strict=True):
+        for (run, _, _), orbit in zip(block.slots, case, strict=True):
             strand, place = model[orbit]
             index.append(int(cells.base[self.twin[strand, int(self.orbits.colour[run])]]) + place)
         cell = int(self.reduced.tensors[part][tuple(index)])
-        return self._decoded(int(where[cell]), back, room)
+        return self._decoded(int(where[cell]), back, block)
 
-    def _decoded(self, number: int, back: dict[tuple[int, int], int], room: Room) -> Formula:
+    def _decoded(self, number: int, back: dict[tuple[int, int], int], block: RunBlock) -> Formula:
         """Return the formula of a location, given whose place each representative takes."""
         numbers, cells = self.reduced.edges.numbers, self.reduced.cells
         pooled = number - int(numbers.starts[-1])
@@ -302,7 +304,7 @@ class Expansion:
             if a is None:
                 follows.append((-1, self._value(run, place)))
             else:
-                strand = int(self.runs.strand[room.slots[a][0]])
+                strand = int(self.runs.strand[block.slots[a][0]])
                 follows.append((a, self.twin[strand, int(self.orbits.colour[run])]))
         return part, tuple(follows)
 
@@ -312,15 +314,15 @@ class Expansion:
             place = int(self.runs.length[run]) - 1 - place
         return int(self.runs.start[run]) + place
 
-    def _box(self, part: int, room: Room, formula: Formula) -> Box:
-        """Write a room down as loops."""
+    def _box(self, part: int, block: RunBlock, formula: Formula) -> Box:
+        """Write a block down as loops."""
         parts, slots = self.slotted.system.parts, self.slotted.slots
         to, strides = parts[part].start, []
-        for s, (run, low, _) in zip(self.slotted.of[part], room.slots, strict=True):
+        for s, (run, low, _) in zip(self.slotted.of[part], block.slots, strict=True):
             to += slots[s].flat(self._value(run, low))
             strides.append(self._step(s, run))
         origin, follows = formula
-        steps = [0] * len(room.slots)
+        steps = [0] * len(block.slots)
         if origin == NAMED:
             tensor, start = self.firsts[follows[0][1]].tolist()
             own: tuple[int, ...] = ()
@@ -331,16 +333,16 @@ class Expansion:
             if a < 0:
                 start += slots[s].flat(what)
             else:
-                start += slots[s].flat(self._value(what, room.slots[a][1]))
+                start += slots[s].flat(self._value(what, block.slots[a][1]))
                 steps[a] += self._step(s, what)
         loops = [
             (high - low, step, stride)
-            for (_, low, high), step, stride in zip(room.slots, steps, strides, strict=True)
+            for (_, low, high), step, stride in zip(block.slots, steps, strides, strict=True)
             if high - low > 1
         ]
         loops += [
             (count, move * (steps[a] + steps[b]), move * (strides[a] + strides[b]))
-            for count, move, a, b in room.joints
+            for count, move, a, b in block.joints
         ]
         return Box(tensor, start, to, tuple(loops) or ((1, 1, 1),))
 
@@ -351,15 +353,15 @@ class Expansion:
 
 
 OPEN = -1
-"""The origin of a room that has no formula of its own."""
+"""The origin of a block that has no formula of its own."""
 
 NAMED = -2
-"""The origin of a room that lies at one mapped location, whose number is where it starts."""
+"""The origin of a block that lies at one mapped location, whose number is where it starts."""
 
 
 @dataclass(frozen=True, eq=False)
 class BoxGrid:
-    """Positions of the rooms of a part.
+    """Positions of the blocks of a part.
 
     Parameters
     ----------
@@ -370,11 +372,11 @@ class BoxGrid:
     length
         For each axis the lengths of its runs.
     origin
-        One entry per room: the part whose locations it takes, :data:`NAMED`, or :data:`OPEN`.
+        One entry per block: the part whose locations it takes, :data:`NAMED`, or :data:`OPEN`.
     start
-        One entry per room: the flat element of that part where its first element lies.
+        One entry per block: the flat element of that part where its first element lies.
     steps
-        For each axis, one entry per room: what one step within a run adds to that.
+        For each axis, one entry per block: what one step within a run adds to that.
     """
 
     to: tuple[IntArray, ...]
@@ -387,14 +389,14 @@ class BoxGrid:
 
 @dataclass(frozen=True, eq=False)
 class _Spans:
-    """Boxes of rooms: ranges of indices along each axis, one column per box.
+    """Boxes of blocks: ranges of indices along each axis, one column per box.
 
     Parameters
     ----------
     first, end
         For each axis the first index, and the one after the last.
     origin, start
-        As in a field, for the first room.
+        As in a field, for the first block.
     rate
         For each axis what one step within it adds; 0 where there is only one.
     """
@@ -416,19 +418,19 @@ class _Spans:
 
 
 def spanned(field: BoxGrid) -> Iterator[Box | tuple[int, ...]]:
-    """Yield boxes that hold all rooms but the open ones, and the index of each open room."""
+    """Yield boxes that hold all blocks but the open ones, and the index of each open block."""
     for index in np.argwhere(field.origin == OPEN).tolist():
         yield tuple(index)
-    rooms = np.nonzero(field.origin != OPEN)
-    first = np.array(rooms, np.int64).reshape(len(rooms), -1)
-    long = [length[i] > 1 for length, i in zip(field.length, rooms, strict=True)]
-    rates = [np.where(m, r[rooms], 0) for m, r in zip(long, field.steps, strict=True)]
+    blocks = np.nonzero(field.origin != OPEN)
+    first = np.array(blocks, np.int64).reshape(len(blocks), -1)
+    long = [length[i] > 1 for length, i in zip(field.length, blocks, strict=True)]
+    rates = [np.where(m, r[blocks], 0) for m, r in zip(long, field.steps, strict=True)]
     rate = np.array(rates, np.int64).reshape(first.shape)
-    origin, start = field.origin[rooms].reshape(-1), field.start[rooms].reshape(-1)
+    origin, start = field.origin[blocks].reshape(-1), field.start[blocks].reshape(-1)
     spans, count = _Spans(first, first + 1, origin, start, rate), -1
     while len(spans.origin) != count:
         count = len(spans.origin)
-        for axis in range(len(rooms) - 1, -1, -1):
+        for axis in range(len(blocks) - 1, -1, -1):
             spans = _joined_along(field, spans, axis)
     for n in range(len(spans.origin)):
         yield _box(field, spans, n)
@@ -492,7 +494,7 @@ def field_of(
     choices: Sequence[IntArray],
     where: IntArray,
 ) -> BoxGrid:
-    """Return where all rooms of a free part lie.
+    """Return where all blocks of a free part lie.
 
     Rooms are open where two of their slots have positions of one type, so that the answer may
     depend on these.
@@ -543,7 +545,7 @@ def field_of(
 
 
 def _ambiguous(types: Sequence[IntArray]) -> IntArray:
-    """Return which rooms have positions of one type in two slots."""
+    """Return which blocks have positions of one type in two slots."""
     found = np.zeros([len(of) for of in types], bool)
     grids = np.ix_(*types)
     for a, one in enumerate(grids):
@@ -561,14 +563,14 @@ def _follow(
     here: tuple[IntArray, ...],
     cell: IntArray,
 ) -> None:
-    """Fill in the rooms that follow one part.
+    """Fill in the blocks that follow one part.
 
     Parameters
     ----------
     first
         For each axis strand and position of the representative of each of its runs.
     here, cell
-        The rooms, and the flat cell of ``origin`` that each one's representative lies at.
+        The blocks, and the flat cell of ``origin`` that each one's representative lies at.
     """
     cells = reduced.cells
     orbits = cells.orbits

@@ -15,12 +15,12 @@ from layoutopt.graphs.locations import Origins, mapping_of
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.cells import cell_sets, cell_times
-from layoutopt.lowering.classes.contest import readers_of, with_readers
 from layoutopt.lowering.classes.expand import Expansion
+from layoutopt.lowering.classes.precedence import readers_of, with_readers
 from layoutopt.lowering.classes.reduced import Reduced, added, reduce_group
 from layoutopt.lowering.classes.systems import orbits_of
 from layoutopt.lowering.elements.classes import Classes, find_classes
-from layoutopt.lowering.elements.groups import Contest, Group
+from layoutopt.lowering.elements.groups import Group, PrecedenceConflicts
 from layoutopt.lowering.elements.kinds import GroupKind, named_tiles, origins_of, represent
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling
@@ -154,7 +154,7 @@ def lift_kind(
     groups: Sequence[Group],
     free: Sequence[bool],
     values: Sequence[int],
-    contest: Contest,
+    conflicts: PrecedenceConflicts,
     contested: bool = False,
     tiles: int = 0,
 ) -> LiftedKind:
@@ -178,20 +178,20 @@ def lift_kind(
     SizeError
         If views are too irregular.
     """
-    first = with_readers(graph, groups[0], contest) if contested else groups[0]
+    first = with_readers(graph, groups[0], conflicts) if contested else groups[0]
     reduced = reduce_group(graph, orbits_of(graph, first, free), values, tiles)
     edges = reduced.edges
     numbers = edges.numbers
     sizes = np.diff(numbers.starts)
     colour = np.repeat(_ranked(numbers.sinks), sizes[: len(numbers.sinks)])
-    read_by = readers_of(graph, first, reduced, contest) if contested else None
+    read_by = readers_of(graph, first, reduced, conflicts) if contested else None
     if read_by is not None:
         colour = np.unique(np.stack([colour, read_by]), axis=1, return_inverse=True)[1].reshape(-1)
     origin = origins_of(numbers, apart=tiles > 0)
     pooled = len(numbers.fixed) + np.arange(max(len(numbers.pool), 1))
     tensor = np.append(_ranked(numbers.fixed), pooled)[origin]
     classes = _counted(reduced, find_classes(edges, colour, tensor))
-    inner = represent(graph, tuple(groups), edges, classes, contest, read_by, origin)
+    inner = represent(graph, tuple(groups), edges, classes, conflicts, read_by, origin)
     ends = ((p, *graph.pairs[p][:2]) for p in first.pairs)
     alike = [(p, a) for p, a, b in ends if first.firsts[a] == first.firsts[b]]
     sure = sum(values[p] * size(graph.shapes[a]) for p, a in alike)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from layoutopt.base.numbers import unique
-from layoutopt.graphs.locations import Given, Tiled, flow
+from layoutopt.graphs.locations import FixedElements, Tiled, flow
 from layoutopt.graphs.ops import (
     Array,
     Flatten,
@@ -63,7 +63,7 @@ class Group:
     firsts: Sequence[int] = field(repr=False)
 
 
-def find_groups(graph: GraphStore, given: Given) -> list[Group]:
+def find_groups(graph: GraphStore, given: FixedElements) -> list[Group]:
     """Return the groups of all ValuedPairs; a pair of two fixed tensors is a group alone."""
     free = free_tensors(graph, given)
     linked = link(graph, free)
@@ -107,7 +107,7 @@ def first_alike(graph: GraphStore) -> list[int]:
     return firsts
 
 
-def free_tensors(graph: GraphStore, given: Given) -> list[bool]:
+def free_tensors(graph: GraphStore, given: FixedElements) -> list[bool]:
     """Return for each tensor whether some of its elements may come from a free sink element."""
     free = [False] * len(graph.shapes)
     for i, op in enumerate(graph.ops):
@@ -118,7 +118,9 @@ def free_tensors(graph: GraphStore, given: Given) -> list[bool]:
     return free
 
 
-def _group(graph: GraphStore, given: Given, pairs: list[int], firsts: Sequence[int]) -> Group:
+def _group(
+    graph: GraphStore, given: FixedElements, pairs: list[int], firsts: Sequence[int]
+) -> Group:
     ends = {firsts[t] for p in pairs for t in graph.pairs[p][:2]}
     tensors = sources_of(graph, ends, firsts)
     kinds = {t: graph.ops[graph.producers[t]].kind for t in tensors}
@@ -188,7 +190,7 @@ def _tensor_key(
 
 
 @dataclass(frozen=True, eq=False)
-class Contest:
+class PrecedenceConflicts:
     """The barriers that can exclude each other.
 
     Parameters
@@ -218,18 +220,18 @@ class Contest:
         return bool(self.groups) and not self.readers
 
 
-def no_contest() -> Contest:
+def no_conflicts() -> PrecedenceConflicts:
     """Return that order limits nothing."""
-    return Contest((), np.zeros((0, 2), np.int64), [()], {}, frozenset())
+    return PrecedenceConflicts((), np.zeros((0, 2), np.int64), [()], {}, frozenset())
 
 
-def find_contest(
+def find_conflicts(
     graph: GraphStore,
     groups: Sequence[Group],
-    given: Given,
+    given: FixedElements,
     barriers: Sequence[int],
     contested: Collection[int],
-) -> Contest:
+) -> PrecedenceConflicts:
     """Look at barriers and groups that may lie on a cycle element by element.
 
     Parameters
@@ -250,7 +252,7 @@ def find_contest(
         arcs += [(-2 - b, c) for b in tokens[tokens < -1].tolist()]
         sets = _split(of, tokens[tokens >= 0], sets, c)
     readers = {t: of[a:b] for t, a, b in zip(sinks, starts[:-1], starts[1:], strict=True)}
-    return Contest(
+    return PrecedenceConflicts(
         tuple(barriers),
         np.array(arcs, np.int64).reshape(-1, 2),
         sets,
@@ -269,7 +271,7 @@ def _split(
 
 
 def _root_tokens(
-    graph: GraphStore, barriers: Sequence[int], starts: dict[int, int], given: Given
+    graph: GraphStore, barriers: Sequence[int], starts: dict[int, int], given: FixedElements
 ) -> dict[int, Array]:
     """Return what stands for root elements.
 
@@ -297,7 +299,7 @@ def _root_tokens(
 
 
 def find_cycles(
-    graph: GraphStore, groups: Sequence[Group], given: Given
+    graph: GraphStore, groups: Sequence[Group], given: FixedElements
 ) -> tuple[tuple[int, ...], set[int]]:
     """Return the barriers and groups on a cycle, found on tensors alone.
 

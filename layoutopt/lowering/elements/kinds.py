@@ -12,11 +12,11 @@ import numpy as np
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box
 from layoutopt.boxes.merge import boxes_of
-from layoutopt.graphs.locations import Given, Origins, mapping_of
+from layoutopt.graphs.locations import FixedElements, Origins, mapping_of
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.elements.classes import Classes, find_classes
-from layoutopt.lowering.elements.groups import Contest, Group
+from layoutopt.lowering.elements.groups import Group, PrecedenceConflicts
 from layoutopt.lowering.elements.numbering import (
     EdgeList,
     Edges,
@@ -41,8 +41,8 @@ def reduce_kind(
     graph: GraphStore,
     groups: Sequence[Group],
     values: list[int],
-    contest: Contest,
-    given: Given,
+    conflicts: PrecedenceConflicts,
+    given: FixedElements,
     tiles: int = 0,
 ) -> GroupKind:
     """Trace a group and find the representatives of its components.
@@ -60,15 +60,15 @@ def reduce_kind(
     numbers = edges.numbers
     sizes = np.diff(numbers.starts[: len(numbers.sinks) + 1])
     colour: IntArray = np.repeat(_small(len(numbers.sinks)), sizes)
-    readers = [contest.readers[t] for t in numbers.sinks if t in contest.readers]
+    readers = [conflicts.readers[t] for t in numbers.sinks if t in conflicts.readers]
     read_by = np.concatenate(readers) if readers else None
     if read_by is not None:
         colour = np.unique(
-            colour * np.int64(len(contest.reader_sets)) + read_by, return_inverse=True
+            colour * np.int64(len(conflicts.reader_sets)) + read_by, return_inverse=True
         )[1]
     origin = origins_of(numbers, apart=tiles > 0)
     classes = find_classes(edges, colour, origin)
-    kind = represent(graph, tuple(groups), edges, classes, contest, read_by, origin)
+    kind = represent(graph, tuple(groups), edges, classes, conflicts, read_by, origin)
     return replace(kind, given=_given_numbers(graph, numbers, given))
 
 
@@ -86,7 +86,7 @@ def origins_of(numbers: Numbering, apart: bool) -> IntArray:
 
 
 def _given_numbers(
-    graph: GraphStore, numbers: Numbering, given: Given
+    graph: GraphStore, numbers: Numbering, given: FixedElements
 ) -> tuple[IntArray, IntArray] | None:
     """Return :attr:`GroupKind.given`."""
     if not any(given.touches(t) for t in numbers.sinks):
@@ -113,7 +113,7 @@ def represent(
     groups: tuple[Group, ...],
     edges: Edges,
     classes: Classes,
-    contest: Contest,
+    conflicts: PrecedenceConflicts,
     read_by: IntArray | None,
     origin: IntArray,
 ) -> GroupKind:
@@ -149,11 +149,15 @@ def represent(
     )
     precedence = None
     if read_by is not None:
-        barrier = {b: k for k, b in enumerate(contest.barriers)}
+        barrier = {b: k for k, b in enumerate(conflicts.barriers)}
         fixed = [barrier.get(graph.producers[t], -1) for t in edges.numbers.fixed]
         offered = np.array([*fixed, -1])[origin[edges.earn.second[ties[first]] - free]]
         precedence = Precedence(
-            len(contest.barriers), contest.arcs, offered, tuple(contest.reader_sets), read_by[nodes]
+            len(conflicts.barriers),
+            conflicts.arcs,
+            offered,
+            tuple(conflicts.reader_sets),
+            read_by[nodes],
         )
     problem = Labelling(
         len(nodes), len(first), pairs, weights, reward_at, rewards, precedence=precedence

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.numbers import unique
-from layoutopt.graphs.locations import Given, flow, mapping_of
+from layoutopt.graphs.locations import FixedElements, flow, mapping_of
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.elements.groups import Group
@@ -189,7 +189,7 @@ def number_roots(graph: GraphStore, group: Group, tiles: int = 0) -> Numbering:
 
 
 def root_arrays(
-    graph: GraphStore, group: Group, numbers: Numbering, given: Given
+    graph: GraphStore, group: Group, numbers: Numbering, given: FixedElements
 ) -> dict[int, Array]:
     """Return the root numbers of the elements of each root tensor, shaped."""
     arrays = {}
@@ -202,7 +202,7 @@ def root_arrays(
     return arrays
 
 
-def _sink_array(graph: GraphStore, numbers: Numbering, given: Given, t: int) -> Array:
+def _sink_array(graph: GraphStore, numbers: Numbering, given: FixedElements, t: int) -> Array:
     """Return the numbers of a sink's elements, and of their locations where these are given."""
     start = int(numbers.starts[numbers.sinks.index(t)]) if t in numbers.sinks else 0
     flat = np.arange(start, start + size(graph.shapes[t]), dtype=numbers.dtype)
@@ -257,7 +257,7 @@ class Edges:
 
 
 def edges_of(
-    graph: GraphStore, group: Group, values: list[int], given: Given, tiles: int = 0
+    graph: GraphStore, group: Group, values: list[int], given: FixedElements, tiles: int = 0
 ) -> Edges:
     """Trace a group and collect its edges.
 

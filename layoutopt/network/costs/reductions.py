@@ -267,7 +267,7 @@ LOOK = 50_000
 """Entries of tables between two looks at the limits; a node counts some besides."""
 
 
-def tidy(work: Work, u: int) -> list[int] | None:
+def renormalise(work: Work, u: int) -> list[int] | None:
     """Bring the edges of a node that lost labels back to normal form."""
     if u not in work.shrunk:
         return None
@@ -278,7 +278,7 @@ def tidy(work: Work, u: int) -> list[int] | None:
     return [u, *around]
 
 
-RULES: tuple[tuple[Rule, ...], ...] = ((tidy, settle, alone, leaf, between), (follow,))
+RULES: tuple[tuple[Rule, ...], ...] = ((renormalise, settle, alone, leaf, between), (follow,))
 """Rules by level: those of a level are tried where none of the levels before applies."""
 
 

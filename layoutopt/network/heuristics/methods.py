@@ -52,15 +52,15 @@ def refine(problem: Labelling, limits: Limits, start: IntArray) -> IntArray:
         limits.report("refining", problem.value(labels))
         group, small = _grouped(problem, labels)
         first = np.unique(group, return_index=True)[1]
-        own = tidy(labels[first], problem.labels)
+        own = canonical(labels[first], problem.labels)
         moved = _Search(small, limits).climb(own)
         if np.array_equal(moved, own):
             break
-        labels = whole.climb(tidy(moved[group], problem.labels))
+        labels = whole.climb(canonical(moved[group], problem.labels))
     return labels
 
 
-def tidy(labels: IntArray, named: int) -> IntArray:
+def canonical(labels: IntArray, named: int) -> IntArray:
     """Return labels in which each fresh one is that of the first node that has it."""
     fresh = np.flatnonzero(labels >= named)
     _, first, inverse = np.unique(labels[fresh], return_index=True, return_inverse=True)
@@ -167,7 +167,7 @@ class _Search:
         waiting = np.zeros(self.problem.nodes, bool)
         waiting[nodes[~goes]] = True
         waiting[self.head[_ranges(self.arcs, nodes[goes])]] = True
-        return tidy(labels, self.problem.labels), np.flatnonzero(waiting)
+        return canonical(labels, self.problem.labels), np.flatnonzero(waiting)
 
     def _swapped(self, labels: IntArray) -> tuple[IntArray, IntArray]:
         """Swap labels of neighbours, and return the nodes to be looked at next."""

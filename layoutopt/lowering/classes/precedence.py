@@ -11,13 +11,13 @@ from layoutopt.base.numbers import unique
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.reduced import Reduced, trace_group
 from layoutopt.lowering.classes.systems import orbits_of
-from layoutopt.lowering.elements.groups import Contest, Group, first_alike, sources_of
+from layoutopt.lowering.elements.groups import Group, PrecedenceConflicts, first_alike, sources_of
 from layoutopt.network.problem import IntArray
 
 
-def lifted_contest(
+def conflicts_by_classes(
     graph: GraphStore, barriers: Sequence[int], groups: Collection[int], free: Sequence[bool]
-) -> Contest:
+) -> PrecedenceConflicts:
     """Return the barriers that can exclude each other, and which reads outputs of which.
 
     Parameters
@@ -37,7 +37,7 @@ def lifted_contest(
         if producers:
             held = _roots_held(graph, cone, inputs, free)
             arcs += [(place[b], c) for b in sorted(producers) if b in held]
-    return Contest(
+    return PrecedenceConflicts(
         tuple(barriers), np.array(arcs, np.int64).reshape(-1, 2), [()], {}, frozenset(groups)
     )
 
@@ -59,10 +59,10 @@ def _roots_held(
     return found
 
 
-def with_readers(graph: GraphStore, group: Group, contest: Contest) -> Group:
+def with_readers(graph: GraphStore, group: Group, conflicts: PrecedenceConflicts) -> Group:
     """Return a contested group with the tensors that barriers read its sinks through."""
     tensors = set(group.tensors)
-    for barrier in contest.barriers:
+    for barrier in conflicts.barriers:
         inputs = {group.firsts[t] for t in graph.op_inputs[barrier]}
         cone = sources_of(graph, inputs, group.firsts)
         if not set(cone).isdisjoint(group.sinks):
@@ -70,15 +70,17 @@ def with_readers(graph: GraphStore, group: Group, contest: Contest) -> Group:
     return replace(group, tensors=tuple(sorted(tensors)))
 
 
-def readers_of(graph: GraphStore, group: Group, reduced: Reduced, contest: Contest) -> IntArray:
+def readers_of(
+    graph: GraphStore, group: Group, reduced: Reduced, conflicts: PrecedenceConflicts
+) -> IntArray:
     """Return for each free cell the index of the set of barriers that read it.
 
-    New sets are added to the contest's.
+    New sets are added to the conflicts's.
     """
     free = reduced.edges.numbers.free
-    read = np.zeros((free, len(contest.barriers)), bool)
+    read = np.zeros((free, len(conflicts.barriers)), bool)
     parts = reduced.cells.orbits.slotted.system.parts
-    for c, barrier in enumerate(contest.barriers):
+    for c, barrier in enumerate(conflicts.barriers):
         inputs = {group.firsts[t] for t in graph.op_inputs[barrier]}
         for part, array in zip(parts, reduced.tensors, strict=True):
             if part.tensor in inputs:
@@ -87,7 +89,7 @@ def readers_of(graph: GraphStore, group: Group, reduced: Reduced, contest: Conte
     index = []
     for row in rows:
         barriers = tuple(np.flatnonzero(row).tolist())
-        if barriers not in contest.reader_sets:
-            contest.reader_sets.append(barriers)
-        index.append(contest.reader_sets.index(barriers))
+        if barriers not in conflicts.reader_sets:
+            conflicts.reader_sets.append(barriers)
+        index.append(conflicts.reader_sets.index(barriers))
     return np.array(index, np.int64)[of.reshape(-1)]
