@@ -25,8 +25,6 @@ class BoxIndex:
 
     Parameters
     ----------
-    boxes
-        The boxes.
     shape
         The tensor's shape.
     equations

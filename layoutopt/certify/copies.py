@@ -205,8 +205,6 @@ class Copies:
     ----------
     lowered
         The graph's problem.
-    components
-        Its components.
     places
         Numbers of locations.
     equations
@@ -326,8 +324,6 @@ class Tracer:
 
     Parameters
     ----------
-    graph
-        The graph.
     ops
         Its ops as in instance files.
     places

@@ -50,8 +50,6 @@ class CandidateModes:
 
     Parameters
     ----------
-    op
-        The op.
     modes
         All modes.
     rows
@@ -94,8 +92,6 @@ class JoinedModes:
 
     Parameters
     ----------
-    values
-        The values.
     every
         The ops with their modes.
 
@@ -182,8 +178,6 @@ def choices(
 
     Parameters
     ----------
-    values
-        The values.
     ops
         Ops that are no transposes, with their modes.
     kept

@@ -43,11 +43,6 @@ def carried(graph: ConversionGraph) -> dict[str, Layout]:
     new or split are ``*``, and so are all axes of a reshape and of opaque ops.  What is in
     brackets, alignment for example, is known of results of agnostic ops only, or if the op is
     written so.
-
-    Parameters
-    ----------
-    graph
-        The graph.
     """
     found = {name: tensor.layout for name, tensor in graph.tensors.items()}
     for op in graph.ops:

@@ -113,8 +113,6 @@ def unconverted(
 
     Parameters
     ----------
-    graph
-        The graph.
     objectives
         What was to be minimised, in order.
     costs

@@ -104,8 +104,6 @@ class OpTimes:
 
     Parameters
     ----------
-    graph
-        The graph.
     costs
         The table.
     """

@@ -46,13 +46,7 @@ class Task:
 
 
 class ChosenOrders:
-    """Orders of values that exist, and that are wanted, while ops choose.
-
-    Parameters
-    ----------
-    task
-        The task.
-    """
+    """Orders of values that exist, and that are wanted, while ops choose."""
 
     def __init__(self, task: Task) -> None:
         self.task = task

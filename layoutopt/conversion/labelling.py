@@ -151,8 +151,6 @@ class ConversionLabelling:
 
     Parameters
     ----------
-    problem
-        The problem.
     constant
         What every labelling costs besides.
     start

@@ -321,8 +321,6 @@ def sliced(op: Op, slot: int, order: Order) -> Mode | None:
 
     Parameters
     ----------
-    op
-        The op.
     slot
         The number of the operand, or, behind all operands, of the result.
     order
@@ -396,8 +394,6 @@ def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> lis
 
     Parameters
     ----------
-    op
-        The op.
     slot
         The number of the operand, or, behind all operands, of the result.
     order

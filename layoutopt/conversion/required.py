@@ -34,8 +34,6 @@ def required(op: Op, requirements: Requirements) -> Required | None:
 
     Parameters
     ----------
-    op
-        The op.
     requirements
         What is required.
 

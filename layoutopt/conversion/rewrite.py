@@ -45,8 +45,6 @@ class TensorNames:
     ----------
     graph
         The graph as it is given; none of its names is given to anything else.
-    values
-        Its values.
     """
 
     def __init__(self, graph: ConversionGraph, values: Values) -> None:
@@ -251,8 +249,6 @@ class Forms:
     ----------
     graph
         The graph as it is given.
-    values
-        Its values.
 
     Attributes
     ----------
@@ -428,8 +424,6 @@ class Rewritten:
 
     Parameters
     ----------
-    graph
-        The graph.
     forms
         The transforms and constants that it has.
     freed

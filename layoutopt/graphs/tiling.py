@@ -133,8 +133,6 @@ class Grained:
 
     Parameters
     ----------
-    graph
-        The graph.
     origins
         For each of its sinks the original sink, the first element there, and the number of
         elements per grain.

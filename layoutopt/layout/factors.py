@@ -126,8 +126,6 @@ def order_of(form: Form, shape: Shape) -> Order:
 
     Parameters
     ----------
-    form
-        The form.
     shape
         The shape of the tensor whose axes it names.
     """

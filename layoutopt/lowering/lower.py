@@ -55,8 +55,6 @@ class Lowered:
 
     Parameters
     ----------
-    graph
-        The graph.
     problem
         Its representatives.  ``unit * (constant + problem.value(labels))`` is the score of
         the layouts that :meth:`layouts` gives.

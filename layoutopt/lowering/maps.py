@@ -55,13 +55,7 @@ class Places(Protocol):
 
 
 class Elements:
-    """All elements of a graph as places: the number of a place is its flat index.
-
-    Parameters
-    ----------
-    graph
-        The graph.
-    """
+    """All elements of a graph as places: the number of a place is its flat index."""
 
     def __init__(self, graph: GraphStore) -> None:
         self.graph = graph
@@ -115,8 +109,6 @@ class BackwardMaps:
 
     Parameters
     ----------
-    graph
-        The graph.
     places
         The places of its tensors.
     """

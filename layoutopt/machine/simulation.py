@@ -172,8 +172,6 @@ class Phase:
 
     Parameters
     ----------
-    op
-        The op.
     bytes
         Those of its pairs.
     tile

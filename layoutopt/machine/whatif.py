@@ -59,8 +59,6 @@ class SinkCost:
     ----------
     sink
         The sink's name.
-    bytes
-        Its bytes.
     cost
         The sum over its bytes of the price of the tile that each is on.
     """

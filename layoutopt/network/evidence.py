@@ -52,8 +52,6 @@ def evidence(
 
     Parameters
     ----------
-    problem
-        The problem.
     labels
         The best labelling; not as good a one only makes it harder.
     limits

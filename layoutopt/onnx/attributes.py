@@ -76,8 +76,6 @@ def op_of(
 
     Parameters
     ----------
-    node
-        The node.
     versions
         The version of each operator set, ``""`` for ONNX's own.
     values

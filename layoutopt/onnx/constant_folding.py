@@ -55,8 +55,6 @@ class Known:
     ----------
     kind
         The type of its elements, by ONNX's number.
-    shape
-        Its shape.
     own
         Whether it is of the graph itself, and goes if nobody reads it.
     """

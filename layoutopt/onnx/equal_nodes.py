@@ -46,8 +46,6 @@ class NodeKeys:
 
         Parameters
         ----------
-        node
-            The node.
         values
             Small constants by name.
         """
@@ -71,8 +69,6 @@ class NodeKeys:
 
         Parameters
         ----------
-        node
-            The node.
         keys
             Those of constants, by name.
         values

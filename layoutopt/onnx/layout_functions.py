@@ -60,8 +60,6 @@ def _nodes(steps: Iterable[Step], name: str, stem: str, opset: int) -> tuple[lis
 
     Parameters
     ----------
-    steps
-        The steps.
     name, stem
         The tensor at the beginning, and the beginning of new names.
     opset

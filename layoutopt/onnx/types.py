@@ -25,8 +25,6 @@ class TensorType(NamedTuple):
     ----------
     shape
         Its shape, None where not even the rank is known.
-    element_bytes
-        Bytes of an element.
     element_type
         What ONNX calls their type, ``float`` or ``int64``; "" if unknown.
     """

@@ -525,8 +525,6 @@ def _with_kernels(
         The ops of a graph in new layouts, in order.
     own
         Names of ops that were there before.
-    graph
-        The graph.
     kinds
         Element types of its tensors, where they are known.
     """

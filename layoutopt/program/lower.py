@@ -75,8 +75,6 @@ def view(target: Views[Handle], x: Handle, shape: Shape, start: int, loops: Loop
     ----------
     x
         A tensor.
-    shape
-        Its shape.
     start, loops
         A nested box of the flat tensor.  Extents are 2 or more.  Dimensions of stride 0 are
         expanded; the view is not a window then.

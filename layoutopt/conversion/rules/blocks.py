@@ -24,8 +24,6 @@ class Cut:
 
     Parameters
     ----------
-    op
-        The op.
     dims
         What each dimension of the operands holds then, in the op's own axes.
     shape

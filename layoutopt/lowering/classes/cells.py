@@ -23,8 +23,6 @@ class Representatives:
 
     Parameters
     ----------
-    orbits
-        The orbits.
     base
         Position of each run's first kept value among those of its slot.
     run, place

@@ -61,8 +61,6 @@ class LiftedKind:
 
     Parameters
     ----------
-    graph
-        The graph.
     inner
         The cells' problem.
     reduced

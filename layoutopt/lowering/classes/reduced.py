@@ -41,8 +41,6 @@ class TracedCells:
 
     Parameters
     ----------
-    cells
-        The cells.
     numbers
         Numbers of the cells of free root parts, then of fixed ones, then of mapped locations.
     roots
@@ -66,8 +64,6 @@ class Reduced:
 
     Parameters
     ----------
-    cells
-        The cells.
     edges
         Edges between cells; its numbers count the cells of free root parts, then those of fixed
         ones, then mapped locations.

@@ -213,8 +213,6 @@ class Slot:
 
     Parameters
     ----------
-    part
-        The part.
     digits
         ``(weight, size, radix)`` of each digit, ascending: what one step of it means in flat
         elements, how many values it has, and what one step means in the slot's number.
@@ -284,8 +282,6 @@ class Slotted:
 
     Parameters
     ----------
-    system
-        The system.
     slots
         All slots.
     of

@@ -190,10 +190,6 @@ class GroupKind:
 
     Parameters
     ----------
-    graph
-        The graph.
-    groups
-        The groups.
     edges, classes
         The elements of the first group; they stand for those of all.
     nodes

@@ -267,8 +267,6 @@ class Ascent:
 
     Parameters
     ----------
-    field
-        The field.
     to_first, to_second
         Settled messages to begin with, from each edge to its ends; changed in place.
     labels
