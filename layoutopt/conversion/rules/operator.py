@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.layout.layout import LayoutError
-from layoutopt.layout.permutations import Permutation
+from layoutopt.layout.permutations import Permutation, checked
 
 if TYPE_CHECKING:
     from layoutopt.conversion.rules.blocks import BlockRule
@@ -371,6 +371,38 @@ class Operator:
         agnostic = self.category is Category.AGNOSTIC and self.operands == (0,)
         return agnostic and self.follow is same_axes
 
+    def remap(self, op: Op, permutation: Iterable[int]) -> Remapped:
+        """Return an op of this type for axes in another order; see :func:`.registry.remap`."""
+        rank = self.rank(op)
+        try:
+            order = checked(permutation, rank)
+        except LayoutError as error:
+            raise LayoutError(f"{op}: {error.reason}") from None
+        if is_identity(order):
+            return Remapped(
+                dict(op.attributes), (None,) * len(op.inputs), (None,) * len(op.outputs)
+            )
+        if self.reason:
+            raise RemapError(f"{op}: {self.reason}")
+        if op.layouts is not None:
+            raise RemapError(f"{op}: it is written for {op.layouts}, not in ONNX's way")
+        if rank is None:
+            raise RemapError(f"{op}: the rank of its operands is unknown")
+        for name, place in self.parameters.items():
+            if op.has(place) and name not in op.attributes and name not in self.at_run_time:
+                raise RemapError(f"{op}: its {name} are known at run time only")
+        found = self.rule(op, order)
+        if not isinstance(found, Remapped):
+            found = Remapped(found)
+        return Remapped(
+            {**op.attributes, **found.attributes},
+            _inputs(op, self, order) if found.inputs is None else found.inputs,
+            _outputs(op, self, order) if found.outputs is None else found.outputs,
+            found.entries,
+            found.operands,
+            found.type,
+        )
+
     def operand_axes(self, op: Op) -> OperandAxes | None:
         """Return the meaning of the axes of an op's operands and results.
 
@@ -395,3 +427,26 @@ def _operand_axes(text: str, rank: int) -> OperandAxes | None:
     letters = SPATIAL_AXES.get(spatial, "*" * spatial)
     sides = (tuple(side.replace("+", letters).split(",")) for side in (before, after))
     return OperandAxes(*sides)
+
+
+def _inputs(op: Op, known: Operator, order: tuple[int, ...]) -> tuple[tuple[int, ...] | None, ...]:
+    """Return the order that each input must come in, where the rule says nothing else."""
+    found: list[tuple[int, ...] | None] = []
+    for n in range(len(op.inputs)):
+        taken = op.has(n) and (known.operands is None or n in known.operands)
+        rank = op.rank(n)
+        if taken and rank is None:
+            raise RemapError(f"{op}: the rank of input {n} is unknown")
+        found.append(fitted(order, rank) if taken and rank is not None else None)
+    return tuple(found)
+
+
+def _outputs(op: Op, known: Operator, order: tuple[int, ...]) -> tuple[tuple[int, ...] | None, ...]:
+    """Return the order that each output comes in, where the rule says nothing else."""
+    followed = known.follow(op)
+    if len(followed) < len(op.outputs):
+        followed += (None,) * (len(op.outputs) - len(followed))
+    return tuple(
+        None if axes is None else carried_along(axes, order)
+        for axes in followed[: max(len(op.outputs), 1)]
+    )
