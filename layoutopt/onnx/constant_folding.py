@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import sliced
-from layoutopt.conversion.rules.operator import Effort
+from layoutopt.conversion.rules.operator import FoldingEffort
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.onnx.folding import run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard
@@ -170,7 +170,7 @@ class _Folding:
         inputs = {x: self._size(x) for x in names}
         if any(n is None for n in sizes.values()):
             facts = type_facts(node.op_type)
-            unsized = facts.grows or facts.effort is Effort.WINDOW
+            unsized = facts.grows or facts.effort is FoldingEffort.WINDOW
             if unsized or any(inputs.values()) or self.unknown & set(names):
                 return False
             self.unknown.update(results)
@@ -186,11 +186,11 @@ class _Folding:
     def _may_grow(self, node: NodeProto, grown: int, inputs: Sequence[int]) -> bool:
         """Return whether a large result of so many bytes may be computed at all."""
         effort = type_facts(node.op_type).effort
-        if effort in (Effort.PRODUCT, Effort.WINDOW):
+        if effort in (FoldingEffort.PRODUCT, FoldingEffort.WINDOW):
             sizes = [max(size, SMALL) for size in inputs[:2]]
             short = isqrt(grown * prod(sizes)) <= LONGEST_PRODUCT
             return short and grown <= LARGEST_PRODUCT
-        return effort is not Effort.LONG and grown <= sum(inputs)
+        return effort is not FoldingEffort.LONG and grown <= sum(inputs)
 
     def _size(self, name: str) -> int:
         """Return the bytes of a large constant or result, 0 for others."""
@@ -241,10 +241,10 @@ def _may(node: NodeProto) -> bool:
     """
     known = type_facts(node.op_type)
     barred = node.op_type in ("DequantizeLinear", "Dropout") or known.random
-    barred = barred or known.effort is Effort.UNBOUNDED
+    barred = barred or known.effort is FoldingEffort.UNBOUNDED
     sizes = [n for a in node.attribute if a.name in WINDOW for n in a.ints or [max(a.i, 1)]]
     bounded = min(sizes, default=1) > 0 and prod(sizes) <= LARGEST_KERNEL
-    bounded = bounded or known.effort is not Effort.WINDOW
+    bounded = bounded or known.effort is not FoldingEffort.WINDOW
     return is_standard(node.domain) and not barred and bounded and not any(bodies(node))
 
 

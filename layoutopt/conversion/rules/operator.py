@@ -128,7 +128,7 @@ class Category(StrEnum):
     """Nothing is known: operands stay as they are."""
 
 
-class Effort(StrEnum):
+class FoldingEffort(StrEnum):
     """Time and room that computing an op takes."""
 
     SMALL = "by operands and results"
@@ -342,7 +342,7 @@ class Operator:
     random: bool = False
     structure: tuple[int, ...] | None = None
     unread: tuple[int, ...] = ()
-    effort: Effort = Effort.SMALL
+    effort: FoldingEffort = FoldingEffort.SMALL
     grows: bool = False
     shrinks: bool = False
     build: Build | None = None
@@ -363,7 +363,7 @@ class Operator:
     @property
     def takes_room(self) -> bool:
         """Whether computing it may take more room than operands and results do."""
-        return self.effort in (Effort.WINDOW, Effort.UNBOUNDED)
+        return self.effort in (FoldingEffort.WINDOW, FoldingEffort.UNBOUNDED)
 
     @property
     def keeps_shape(self) -> bool:

@@ -20,7 +20,7 @@ from layoutopt.conversion.rules.builder import Backward, Build
 from layoutopt.conversion.rules.op import Op, plain
 from layoutopt.conversion.rules.operator import (
     Category,
-    Effort,
+    FoldingEffort,
     Follow,
     OperandAxes,
     Operator,
@@ -345,17 +345,19 @@ ROWS: list[Operator] = [
         on_request=products.fused_products,
         build=unwinding.matmul,
         gradient=Backward(gradients.matmul),
-        effort=Effort.PRODUCT,
+        effort=FoldingEffort.PRODUCT,
     ),
-    *_product("MatMulInteger", 0, 1, build=unwinding.matmul, effort=Effort.LONG),
-    *_product("QLinearMatMul", 0, 3, build=partial(unwinding.matmul, rhs=3), effort=Effort.LONG),
+    *_product("MatMulInteger", 0, 1, build=unwinding.matmul, effort=FoldingEffort.LONG),
+    *_product(
+        "QLinearMatMul", 0, 3, build=partial(unwinding.matmul, rhs=3), effort=FoldingEffort.LONG
+    ),
     *_light(
         "Gemm",
         products.gemm,
         build=unwinding.gemm,
         gradient=Backward(gradients.gemm),
         **GEMM,
-        effort=Effort.PRODUCT,
+        effort=FoldingEffort.PRODUCT,
     ),
     *_microsoft("FusedGemm", products.gemm, like=ShapeLike("Gemm", (0, 1)), **GEMM),
     *_microsoft(
@@ -373,7 +375,7 @@ ROWS: list[Operator] = [
         follow=unknown_axes,
         build=unwinding.einsum,
         gradient=Backward(gradients.einsum),
-        effort=Effort.LONG,
+        effort=FoldingEffort.LONG,
     ),
     # Convolutions
     *_heavy(
@@ -383,14 +385,14 @@ ROWS: list[Operator] = [
         pads_channels=True,
         build=unwinding.convolution,
         gradient=Backward(gradients.convolution),
-        effort=Effort.WINDOW,
+        effort=FoldingEffort.WINDOW,
     ),
     *_heavy(
         "ConvInteger",
         "NC+, OI+ -> NC+",
         spatial.convolution(1),
         build=partial(unwinding.convolution, bias=None),
-        effort=Effort.WINDOW,
+        effort=FoldingEffort.WINDOW,
     ),
     *_heavy(
         "ConvTranspose",
@@ -399,21 +401,21 @@ ROWS: list[Operator] = [
         pads_channels=True,
         build=unwinding.convolution,
         gradient=Backward(partial(gradients.convolution, transposed=True)),
-        effort=Effort.WINDOW,
+        effort=FoldingEffort.WINDOW,
     ),
     *_heavy(
         "DeformConv",
         "NCHW, OIHW, N*HW, O, N*HW -> NCHW",
         build=partial(unwinding.convolution, bias=3),
         gradient=Backward(partial(gradients.convolution, bias=3)),
-        effort=Effort.UNBOUNDED,
+        effort=FoldingEffort.UNBOUNDED,
     ),
     *_heavy(
         "QLinearConv",
         "NC+, , , OI+, , , , , O -> NC+",
         spatial.convolution(3),
         build=partial(unwinding.convolution, weights=3, bias=8),
-        effort=Effort.WINDOW,
+        effort=FoldingEffort.WINDOW,
     ),
     *_microsoft(
         "FusedConv",
@@ -430,7 +432,7 @@ ROWS: list[Operator] = [
         gradient=BARRIERS,
         shape=spatial.pooled,
         pads_channels=True,
-        effort=Effort.WINDOW,
+        effort=FoldingEffort.WINDOW,
     ),
     *_heavy(
         "MaxPool",
@@ -439,14 +441,14 @@ ROWS: list[Operator] = [
         gradient=BARRIERS,
         shape=spatial.pooled,
         pads_channels=True,
-        effort=Effort.WINDOW,
+        effort=FoldingEffort.WINDOW,
     ),
     *_heavy(
         "GlobalAveragePool GlobalMaxPool", DATA, spatial.pool, gradient=BARRIERS, pads_channels=True
     ),
     *_heavy("GlobalLpPool", DATA, spatial.pool, gradient=BARRIERS),
-    *_heavy("MaxRoiPool RoiAlign", "NCHW -> *CHW", effort=Effort.WINDOW),
-    *_heavy("MaxUnpool", "NC+, NC+ -> NC+", structure=(2,), effort=Effort.WINDOW),
+    *_heavy("MaxRoiPool RoiAlign", "NCHW -> *CHW", effort=FoldingEffort.WINDOW),
+    *_heavy("MaxUnpool", "NC+, NC+ -> NC+", structure=(2,), effort=FoldingEffort.WINDOW),
     *_heavy(
         "BatchNormalization",
         "NC+, C, C, C, C -> NC+, C, C, C, C",
@@ -480,7 +482,7 @@ ROWS: list[Operator] = [
     ),
     *_view("DepthToSpace", HEAVY, unmoved, unwinding.depth_to_space, axes="NCHW -> NCHW"),
     *_view("SpaceToDepth", HEAVY, unmoved, unwinding.space_to_depth, axes="NCHW -> NCHW"),
-    *_heavy("GridSample", "NC+, N+* -> NC+", effort=Effort.WINDOW),
+    *_heavy("GridSample", "NC+, N+* -> NC+", effort=FoldingEffort.WINDOW),
     *_heavy(
         "Resize Upsample",
         spatial.resize_axes,
@@ -489,7 +491,7 @@ ROWS: list[Operator] = [
         parameters={"scales": 1},
         same_rank=True,
         gradient=BARRIERS,
-        effort=Effort.WINDOW,
+        effort=FoldingEffort.WINDOW,
     ),
     *_heavy(
         "Resize",
@@ -500,7 +502,7 @@ ROWS: list[Operator] = [
         parameters={"roi": 1, "scales": 2, "sizes": 3},
         same_rank=True,
         gradient=BARRIERS,
-        effort=Effort.WINDOW,
+        effort=FoldingEffort.WINDOW,
     ),
     # onnxruntime's own ops, but for products and convolutions
     *_microsoft("Gelu QuickGelu", axes.unchanged, category=AGNOSTIC, like=FIRST),
@@ -597,22 +599,22 @@ ROWS: list[Operator] = [
         SOURCE,
         structure=(0, 1, 2, 3, 4),
         build=unwinding.constant,
-        effort=Effort.UNBOUNDED,
+        effort=FoldingEffort.UNBOUNDED,
         grows=True,
     ),
     *_opaque("Range", SOURCE, structure=(0, 1, 2), build=unwinding.constant, grows=True),
-    *_opaque("CausalConvWithState GRU LSTM RNN", RECURRENT, effort=Effort.LONG),
+    *_opaque("CausalConvWithState GRU LSTM RNN", RECURRENT, effort=FoldingEffort.LONG),
     *_opaque("If Loop Scan SequenceMap", "its body is a graph of its own"),
     *_opaque("NonZero", ORDER, shape=axes.places_shape, shrinks=True),
     *_opaque("Unique", ORDER, shrinks=True),
     *_opaque("Attention LinearAttention RotaryEmbedding TensorScatter", ATTENTION),
     *_opaque("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", LOSS, gradient=BARRIERS),
-    *_opaque("AffineGrid", BOXES, structure=(1,), effort=Effort.UNBOUNDED),
-    *_opaque("Col2Im", BOXES, structure=(1, 2), effort=Effort.UNBOUNDED),
+    *_opaque("AffineGrid", BOXES, structure=(1,), effort=FoldingEffort.UNBOUNDED),
+    *_opaque("Col2Im", BOXES, structure=(1, 2), effort=FoldingEffort.UNBOUNDED),
     *_opaque("NonMaxSuppression", BOXES, structure=(2, 3, 4)),
-    *_opaque("DFT", SIGNAL, structure=(1, 2), effort=Effort.UNBOUNDED),
-    *_opaque("STFT", SIGNAL, structure=(1, 3), effort=Effort.UNBOUNDED),
-    *_opaque("Det", "its last two axes are one matrix", effort=Effort.LONG),
+    *_opaque("DFT", SIGNAL, structure=(1, 2), effort=FoldingEffort.UNBOUNDED),
+    *_opaque("STFT", SIGNAL, structure=(1, 3), effort=FoldingEffort.UNBOUNDED),
+    *_opaque("Det", "its last two axes are one matrix", effort=FoldingEffort.LONG),
 ]
 """A row for each op type, or version of one."""
 
