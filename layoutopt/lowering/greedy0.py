@@ -25,7 +25,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -126,10 +126,49 @@ def greedy0(
         If time runs out.
     """
     given = FixedElements(graph) if given is None else given
-    return _Greedy(graph, limits, given, Elements(graph) if places is None else places).run()
+    return _GreedyByElements(
+        graph, limits, given, Elements(graph) if places is None else places
+    ).run()
 
 
-class _Greedy:
+class Greedy:
+    """The order of Greedy0: new pieces flow through views, then the best pair carries back.
+
+    Pairs of higher value come first, then those of ops with longer paths behind them.
+    """
+
+    def __init__(self, graph: GraphStore, limits: Limits) -> None:
+        self.graph, self.limits = graph, limits
+        self.consumers = consumers(graph)
+        self.length = lengths(graph, self.consumers)
+        self.partners = partners(graph)
+        self.stack: list[tuple[int, Any]] = []
+        self.queue: list[tuple[int, int, int, int]] = []
+
+    def settle(self) -> None:
+        """Flow and take pairs until neither does anything more."""
+        while self.stack or self.queue:
+            for t in sorted(self._flow()):
+                for p, value in self.partners.get(t, {}).items():
+                    op = self.graph.producers[p]
+                    heapq.heappush(self.queue, (-value, -self.length[op], -t, -p))
+            while self.queue and not self.stack:
+                if self.limits.over:
+                    raise TimeoutError
+                self.limits.report("greedy0")
+                _, _, t, p = heapq.heappop(self.queue)
+                self._carry_back(-t, -p)
+
+    def _flow(self) -> set[int]:
+        """Carry new pieces forward, the latest first; return the tensors that grew."""
+        raise NotImplementedError
+
+    def _carry_back(self, t: int, p: int) -> None:
+        """Cover sinks so that uncovered elements of ``p`` get the locations that ``t`` has."""
+        raise NotImplementedError
+
+
+class _GreedyByElements(Greedy):
     """The state of one run.
 
     ``where[t]`` holds the location of each place of tensor ``t`` as a number (first number of
@@ -140,7 +179,8 @@ class _Greedy:
     def __init__(
         self, graph: GraphStore, limits: Limits, given: FixedElements, places: Places
     ) -> None:
-        self.graph, self.limits, self.given, self.places = graph, limits, given, places
+        super().__init__(graph, limits)
+        self.given, self.places = given, places
         self.ways = BackwardMaps(graph, places)
         self.first: dict[int, int] = {}
         sizes = [places.count(t) for t in range(len(graph.shapes))]
@@ -158,16 +198,11 @@ class _Greedy:
         self.where: dict[int, Array] = {t: np.full(sizes[t], -1, kind) for t in needed}
         self.since: dict[int, Array] = {t: np.zeros(sizes[t], np.int32) for t in needed}
         self.missing = {t: sizes[t] for t in needed}
-        self.consumers = consumers(graph)
-        self.length = lengths(graph, self.consumers)
-        self.partners = partners(graph)
         self.routes: dict[int, ForwardMaps] = {}
         self.sorted: dict[int, tuple[list[int], list[int], list[int]]] = {}
         given_masks = {t: tensors >= 0 for t, (tensors, _) in given.origins.items()}
         self.closed = self.ways.flags(given_masks)
         self.pieces = 0
-        self.stack: list[tuple[int, IntArray]] = []
-        self.queue: list[tuple[int, int, int, int]] = []
 
     def run(self) -> Origins:
         """Cover everything, and return where the sinks' elements are."""
@@ -180,29 +215,14 @@ class _Greedy:
                 self._cover_itself(t)
         for t in self.given.origins:
             self._cover_given(t)
-        self._settle()
+        self.settle()
         for sink in self.graph.sinks():
             if sink.index in self.where:
                 self._cover_itself(sink.index)
-        self._settle()
+        self.settle()
         return {sink.index: self._origins(sink.index) for sink in self.graph.sinks()}
 
-    def _settle(self) -> None:
-        """Flow and take pairs until neither does anything more."""
-        while self.stack or self.queue:
-            for t in sorted(self._flow()):
-                for p, value in self.partners.get(t, {}).items():
-                    op = self.graph.producers[p]
-                    heapq.heappush(self.queue, (-value, -self.length[op], -t, -p))
-            while self.queue and not self.stack:
-                if self.limits.over:
-                    raise TimeoutError
-                self.limits.report("greedy0")
-                _, _, t, p = heapq.heappop(self.queue)
-                self._carry_back(-t, -p)
-
     def _flow(self) -> set[int]:
-        """Carry new pieces forward, the latest first; return the tensors that grew."""
         grew = set()
         while self.stack:
             t, places = self.stack.pop()
@@ -280,7 +300,6 @@ class _Greedy:
         self.stack.append((t, places))
 
     def _carry_back(self, t: int, p: int) -> None:
-        """Cover sinks so that uncovered elements of ``p`` get the locations that ``t`` has."""
         if not self.missing[p] or self.missing[t] == len(self.where[t]):
             return
         ours, theirs = self.places.pair(t, p) or (slice(None), slice(None))

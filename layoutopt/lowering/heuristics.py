@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -23,13 +22,7 @@ from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import moves
 from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
-from layoutopt.lowering.greedy0 import (
-    consumers,
-    greedy0,
-    lengths,
-    partners,
-    relevant,
-)
+from layoutopt.lowering.greedy0 import Greedy, greedy0, relevant
 from layoutopt.lowering.maps import Elements, Path, inverse
 
 STEPS = 2 * 10**5
@@ -65,7 +58,7 @@ def greedy0_by_boxes(graph: GraphStore, limits: Limits, steps: int = STEPS) -> C
     steps
         How many steps may be taken.
     """
-    greedy = _Greedy(graph, limits, _Timed(steps, limits))
+    greedy = _GreedyByBoxes(graph, limits, _Timed(steps, limits))
     try:
         greedy.run()
         complete = True
@@ -88,11 +81,12 @@ class _Timed(Equations):
             raise TimeoutError
 
 
-class _Greedy:
+class _GreedyByBoxes(Greedy):
     """The state of one run: pieces of tensors; what is covered of sinks, and what they lack."""
 
     def __init__(self, graph: GraphStore, limits: Limits, equations: Equations) -> None:
-        self.graph, self.limits, self.equations = graph, limits, equations
+        super().__init__(graph, limits)
+        self.equations = equations
         needed = relevant(graph, FixedElements(graph))
         self.pieces: dict[int, list[list[Box]]] = {t: [] for t in needed}
         self.missing = {t: size(graph.shapes[t]) for t in needed}
@@ -101,14 +95,9 @@ class _Greedy:
             for sink in graph.sinks()
             if self.missing.get(sink.index)
         }
-        self.consumers = consumers(graph)
-        self.length = lengths(graph, self.consumers)
-        self.partners = partners(graph)
         self.ways = _Ways(graph, equations)
         self.moves: dict[int, list[Box]] = {}
         self.done: dict[tuple[int, int], int] = {}
-        self.stack: list[tuple[int, list[Box]]] = []
-        self.queue: list[tuple[int, int, int, int]] = []
 
     def run(self) -> None:
         """Cover whatever sources and barriers lead to."""
@@ -116,17 +105,7 @@ class _Greedy:
             ready = op.kind is Kind.BARRIER and self._known(i)
             if op.kind in (Kind.SOURCE, Kind.FIXED_POINT) or ready:
                 self._cover_themselves(i)
-        while self.stack or self.queue:
-            for t in sorted(self._flow()):
-                for p, value in self.partners.get(t, {}).items():
-                    length = self.length[self.graph.producers[p]]
-                    heapq.heappush(self.queue, (-value, -length, -t, -p))
-            while self.queue and not self.stack:
-                if self.limits.over:
-                    raise TimeoutError
-                self.limits.report("greedy0")
-                _, _, t, p = heapq.heappop(self.queue)
-                self._carry_back(-t, -p)
+        self.settle()
 
     def layout(self, sink: int) -> tuple[Piece, ...]:
         """Return the pieces of a sink; what is not covered has locations of its own."""
@@ -142,7 +121,6 @@ class _Greedy:
         return tuple((self.graph.tensor_name(b.label), b.start, b.to, b.loops) for b in found)
 
     def _flow(self) -> set[int]:
-        """Carry new pieces forward, the latest first; return the tensors that grew."""
         grew = set()
         while self.stack:
             t, piece = self.stack.pop()
@@ -187,10 +165,7 @@ class _Greedy:
             self.stack.append((t, boxes))
 
     def _carry_back(self, t: int, p: int) -> None:
-        """Cover sinks so that uncovered elements of ``p`` get the locations that ``t`` has.
-
-        A piece that was carried back once has nothing left to cover there.
-        """
+        """Cover sinks; a piece that was carried back once has nothing left to cover there."""
         first = self.done.get((t, p), 0)
         if not self.missing[p] or first == len(self.pieces[t]):
             return
