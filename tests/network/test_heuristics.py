@@ -18,6 +18,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
 from layoutopt.network.heuristics import methods
 from layoutopt.network.heuristics.methods import (
+    canonical,
     expand,
     expansion,
     grow,
@@ -26,7 +27,6 @@ from layoutopt.network.heuristics.methods import (
     refine,
     relax,
     round_off,
-    tidy,
 )
 from layoutopt.network.problem import IntArray, Labelling, exact_sum, split
 from layoutopt.network.solvers.formulation import Indicators, indicators
@@ -208,7 +208,7 @@ def test_no_move_is_left() -> None:
     assert tried > 8_000
     both = labelling(2, 2, {(0, 1): 5}, {(0, 0): 1, (1, 1): 1})
     assert both.value(refine(both, Limits(), np.array([0, 1]))) == 6  # not swapped for ever
-    assert tidy(np.array([7, 1, 9, 7, 3, 9]), 3).tolist() == [3, 1, 5, 3, 7, 5]
+    assert canonical(np.array([7, 1, 9, 7, 3, 9]), 3).tolist() == [3, 1, 5, 3, 7, 5]
 
 
 # Growth

@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from layoutopt.pictures.cards import HEAD, Card, OpCard, Tie
+from layoutopt.pictures.cards import (
+    HEAD,
+    Card,
+    OpCard,
+    Rectangle,
+    Tie,
+    commands,
+    label_width,
+    place_label,
+)
 from layoutopt.pictures.figure import (
     CROWD,
     arrange,
@@ -26,7 +35,6 @@ from layoutopt.pictures.figure import (
 )
 from layoutopt.pictures.frames import FRAMES
 from layoutopt.pictures.grids import BLANK, OWN, TALL, WIDE, CellGrid, draw, plan
-from layoutopt.pictures.lines import Rectangle, commands, label_width, place
 from tests.report.told import SVG, texts
 
 GAP = 5.0
@@ -211,12 +219,12 @@ def test_lines_and_their_labels() -> None:
     assert float(first) == float(second) > 20
     taken: list[Rectangle] = []
     for _ in range(3):
-        box = place("1", [(0.0, 10.0, 0.0), (210.0, 220.0, 0.0)], taken)
+        box = place_label("1", [(0.0, 10.0, 0.0), (210.0, 220.0, 0.0)], taken)
         assert not any(overlap(box, other) for other in taken)
         taken.append(box)
     assert (taken[0][0] + taken[0][2]) / 2 == 110
     line = [(0.0, 0.0, 0.0), (100.0, 100.0, 0.0)]  # everything is taken, least at its end
-    box = place("10", line, [(-10, -50, 75, 50), (75, -4, 200, 4)])
+    box = place_label("10", line, [(-10, -50, 75, 50), (75, -4, 200, 4)])
     assert box[0] + label_width("10") / 2 > 65
 
 
