@@ -31,7 +31,6 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import relative
 from layoutopt.base.result import Stopped
 from layoutopt.network.ascent import PricedRows, RowAscent
-from layoutopt.network.closed_domains import close_domains, work_of
 from layoutopt.network.costs.problem import CostAnswer, PriceStep, Proof
 from layoutopt.network.costs.reductions import apply
 from layoutopt.network.costs.solve import (
@@ -49,6 +48,7 @@ from layoutopt.network.rows import RowSet, by_columns, charge, settle, with_rows
 from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.pairwise import Message, Relaxed, relax
 from layoutopt.network.solvers.programme import Programme, ProgrammeResult, coarse
+from layoutopt.network.tables import close_domains, work_of
 
 BRANCHES = 200
 """Branches that are tried before anything else."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,10 +17,11 @@ from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.result import Answer, Stopped
 from layoutopt.network.builder import CostNetwork, Label
 from layoutopt.network.components import components
-from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Problem, Proof
+from layoutopt.network.costs.problem import CostAnswer, Proof
 from layoutopt.network.coupled import coupled
 from layoutopt.network.network import Array, CostTable, Network
 from layoutopt.network.problem import Labelling, exact_integers, merge_parallel
+from layoutopt.network.tables import by_tables
 
 if TYPE_CHECKING:
     from layoutopt.network.conflict import NetworkConflict
@@ -406,7 +406,7 @@ def closed(
     bound: int | None = network.constant
     stopped = Stopped.FINISHED
     labels: Array | None = np.zeros(len(network), np.int64)
-    for inside, solve_some in ((labelled, _by_labels), (tabled, _by_tables)):
+    for inside, solve_some in ((labelled, _by_labels), (tabled, by_tables)):
         nodes = np.flatnonzero(inside)
         if not len(nodes):
             continue
@@ -560,59 +560,3 @@ def _named(part: Network, labels: Array, shift: Array, named: int) -> Array:
     fresh = sizes + first[group.reshape(-1)]
     shut = ~np.array([domain.open for domain in part.domains], bool)[part.domain_of]
     return np.where(own, labels - shift, np.where(shut, 0, fresh))
-
-
-def _by_tables(part: Network, limits: Limits, start: Array | None, solver: str) -> CostAnswer:
-    """Solve components of closed domains with tables; equality edges become tables."""
-    sizes = part.sizes.tolist()
-    starts = np.cumsum([0, *sizes])
-    flat: list[int] = [0] * int(starts[-1])
-    for (u, i), cost in zip(part.cost_at.tolist(), part.costs.tolist(), strict=True):
-        flat[starts[u] + i] = cost
-    allowed = np.ones(len(flat), bool)
-    allowed[starts[part.banned[:, 0]] + part.banned[:, 1]] = False
-    tables = [(table.costs, table.allowed) for table in part.tables]
-    table_of = part.table_of.tolist()
-    number: dict[tuple[int, int], int] = {}
-    for u, cost in zip(part.equal_edges[:, 0].tolist(), part.equal_costs.tolist(), strict=True):
-        key = (sizes[u], cost)
-        if key not in number:
-            number[key] = len(tables)
-            diagonal = np.zeros((sizes[u], sizes[u]), object if abs(cost) >= 2**62 else np.int64)
-            np.fill_diagonal(diagonal, cost)
-            tables.append((diagonal, None))
-        table_of.append(number[key])
-    used = sorted(set(table_of))
-    place = {k: i for i, k in enumerate(used)}
-    arrays = [tables[k] for k in used]
-    times = np.bincount([place[k] for k in table_of], minlength=len(used)).tolist()
-    total = sum(abs(x) for x in flat) + sum(
-        t * max(map(abs, own.reshape(-1).tolist()), default=0)
-        for t, (own, _) in zip(times, arrays, strict=True)
-    )
-    unit = math.gcd(*flat, *(x for own, _ in arrays for x in np.unique(own).tolist())) or 1
-    while total // unit >= LARGEST:  # rounded down, so that the bound holds
-        unit *= 2
-    costs = np.array([x // unit for x in flat], np.int64)
-    costs[~allowed] = FORBIDDEN
-    problem = Problem(
-        costs,
-        starts,
-        np.concatenate([part.table_edges, part.equal_edges]),
-        np.array([place[k] for k in table_of], np.int64),
-        tuple(_packed(own // unit, ok) for own, ok in arrays),
-    )
-    name = "auto" if solver == "auto" else "pbqp"
-    answer: CostAnswer = load(name, Takes.TABLES)(problem, limits, start)
-    if answer.infeasible:
-        return answer
-    bound = None if answer.bound is None else answer.bound * unit
-    cost = None if answer.labelling is None else part.cost(answer.labelling)
-    return replace(answer, objective=cost, bound=bound)
-
-
-def _packed(costs: Array, allowed: Array | None) -> Array:
-    table = costs.astype(np.int64)
-    if allowed is not None:
-        table[~allowed] = FORBIDDEN
-    return table

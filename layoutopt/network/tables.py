@@ -1,4 +1,4 @@
-"""Cost networks with open domains as ones with closed domains, and these as tables to reduce."""
+"""Cost networks as tables: open domains closed, networks to reduce, and arrays to solve."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from math import inf
 
 import numpy as np
 
+from layoutopt.base.entries import Takes, load
 from layoutopt.base.limits import Limits
 from layoutopt.network.components import components
+from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Problem
 from layoutopt.network.costs.work import Cost, Infeasible, Table, Work, transposed
 from layoutopt.network.network import Array, Domain, Network
 
@@ -137,3 +139,65 @@ def work_of(network: Network, limits: Limits) -> Work:
             )
         work.add(u, v, known[n, cost])
     return work
+
+
+def by_tables(part: Network, limits: Limits, start: Array | None, solver: str) -> CostAnswer:
+    """Solve a network of closed domains without rows and ties; equality edges become tables.
+
+    Parameters
+    ----------
+    start
+        An allowed labelling to begin with.
+    """
+    sizes = part.sizes.tolist()
+    starts = np.cumsum([0, *sizes])
+    flat: list[int] = [0] * int(starts[-1])
+    for (u, i), cost in zip(part.cost_at.tolist(), part.costs.tolist(), strict=True):
+        flat[starts[u] + i] = cost
+    allowed = np.ones(len(flat), bool)
+    allowed[starts[part.banned[:, 0]] + part.banned[:, 1]] = False
+    tables = [(table.costs, table.allowed) for table in part.tables]
+    table_of = part.table_of.tolist()
+    number: dict[tuple[int, int], int] = {}
+    for u, cost in zip(part.equal_edges[:, 0].tolist(), part.equal_costs.tolist(), strict=True):
+        key = (sizes[u], cost)
+        if key not in number:
+            number[key] = len(tables)
+            diagonal = np.zeros((sizes[u], sizes[u]), object if abs(cost) >= 2**62 else np.int64)
+            np.fill_diagonal(diagonal, cost)
+            tables.append((diagonal, None))
+        table_of.append(number[key])
+    used = sorted(set(table_of))
+    place = {k: i for i, k in enumerate(used)}
+    arrays = [tables[k] for k in used]
+    times = np.bincount([place[k] for k in table_of], minlength=len(used)).tolist()
+    total = sum(abs(x) for x in flat) + sum(
+        t * max(map(abs, own.reshape(-1).tolist()), default=0)
+        for t, (own, _) in zip(times, arrays, strict=True)
+    )
+    unit = math.gcd(*flat, *(x for own, _ in arrays for x in np.unique(own).tolist())) or 1
+    while total // unit >= LARGEST:  # rounded down, so that the bound holds
+        unit *= 2
+    costs = np.array([x // unit for x in flat], np.int64)
+    costs[~allowed] = FORBIDDEN
+    problem = Problem(
+        costs,
+        starts,
+        np.concatenate([part.table_edges, part.equal_edges]),
+        np.array([place[k] for k in table_of], np.int64),
+        tuple(_packed(own // unit, ok) for own, ok in arrays),
+    )
+    name = "auto" if solver == "auto" else "pbqp"
+    answer: CostAnswer = load(name, Takes.TABLES)(problem, limits, start)
+    if answer.infeasible:
+        return answer
+    bound = None if answer.bound is None else answer.bound * unit
+    cost = None if answer.labelling is None else part.cost(answer.labelling)
+    return replace(answer, objective=cost, bound=bound)
+
+
+def _packed(costs: Array, allowed: Array | None) -> Array:
+    table = costs.astype(np.int64)
+    if allowed is not None:
+        table[~allowed] = FORBIDDEN
+    return table
