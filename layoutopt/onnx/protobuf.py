@@ -44,7 +44,7 @@ def load_model(path: str | Path) -> ModelProto:
     model = parse_model(path)
     for graph in graphs(model.graph):
         drop_data(graph)
-    _fill_sparse(model.graph)
+    sparse_as_inputs(model.graph)
     return model
 
 
@@ -205,13 +205,15 @@ def drop_data(graph: GraphProto) -> None:
                 tensor.ClearField(field)
 
 
-def _fill_sparse(graph: GraphProto) -> None:
+def sparse_as_inputs(graph: GraphProto) -> None:
     """Turn sparse initialisers into inputs, of which shape inference knows the shape."""
     from onnx import helper
 
+    inputs = {value.name for value in graph.input}
     for x in graph.sparse_initializer:
-        kind = x.values.data_type
-        graph.input.append(helper.make_tensor_value_info(x.values.name, kind, list(x.dims)))
+        name, kind = x.values.name, x.values.data_type
+        if name not in inputs:
+            graph.input.append(helper.make_tensor_value_info(name, kind, list(x.dims)))
     del graph.sparse_initializer[:]
 
 

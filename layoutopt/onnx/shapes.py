@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,17 +21,12 @@ from layoutopt.onnx.declared import (
 from layoutopt.onnx.folding import fold, known_values
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import (
-    DATA_FIELDS,
-    SMALL,
-    copied_except,
-    drop_data,
-    element_count,
     graphs,
     is_standard,
-    set_items,
 )
 from layoutopt.onnx.types import turned_axes, typed
 from layoutopt.onnx.validate import sort_nodes
+from layoutopt.onnx.weights import bare_model
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto, ValueInfoProto
@@ -202,24 +197,6 @@ def _no_tensors(model: ModelProto) -> set[str]:
     return {value.name for value in values if value.type.WhichOneof("value") in kinds}
 
 
-SINCE_OVERRIDABLE = 4
-"""Version of the file format since which an initialiser that is an input is only its default."""
-
-
-def overridable(model: ModelProto) -> set[str]:
-    """Return the initialisers that a caller may replace, as they are inputs as well."""
-    if model.ir_version < SINCE_OVERRIDABLE:
-        return set()
-    return {x.name for x in model.graph.input} & {x.name for x in model.graph.initializer}
-
-
-def unlist_initialisers(model: ModelProto, names: Container[str]) -> None:
-    """Take initialisers out of the inputs of a network, where old files had to list them."""
-    if model.ir_version < SINCE_OVERRIDABLE:
-        set_items(model.graph.input, [x for x in model.graph.input if x.name not in names])
-        model.ir_version = SINCE_OVERRIDABLE
-
-
 def skeleton(model: ModelProto) -> ModelProto:
     """Return a network with all shapes that can be told, without the data of large tensors.
 
@@ -325,36 +302,3 @@ def _tell(kind: TypeProto, dims: list[TensorShapeProto.Dimension], names: set[st
             own.dim_value = right.dim_value
             told = True
     return told
-
-
-def bare_model(model: ModelProto) -> ModelProto:
-    """Return a network without the data of large tensors.
-
-    What is no constant though it has an initialiser, being an input as well or sparse, is an
-    input.
-    """
-    from onnx import ModelProto
-
-    bare = ModelProto()
-    copied_except(model, bare, "graph", "metadata_props", "training_info")
-    copied_except(model.graph, bare.graph, "initializer", "sparse_initializer")
-    _add_initialisers(model, bare.graph)
-    for graph in graphs(bare.graph):
-        drop_data(graph)
-    return bare
-
-
-def _add_initialisers(model: ModelProto, bare: GraphProto) -> None:
-    from onnx import helper
-
-    kept = overridable(model)
-    inputs = {x.name for x in bare.input}
-    for tensor in model.graph.initializer:
-        if tensor.name not in kept:
-            new = bare.initializer.add()
-            large = element_count(tensor) > SMALL
-            copied_except(tensor, new, *(DATA_FIELDS if large else ()))
-    for x in model.graph.sparse_initializer:
-        kind = x.values.data_type
-        if x.values.name not in inputs:
-            bare.input.append(helper.make_tensor_value_info(x.values.name, kind, list(x.dims)))

@@ -8,9 +8,8 @@ are known.  Names of inputs and outputs, and all that a caller may replace, stay
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.modes import MOST_AXES
 from layoutopt.conversion.result import Tally
-from layoutopt.conversion.rules.op import NARROW, Shape
+from layoutopt.conversion.rules.op import NARROW
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.onnx.constant_folding import (
@@ -32,10 +31,11 @@ from layoutopt.onnx.constant_folding import (
     known_sizes,
     reshape_target,
 )
-from layoutopt.onnx.constants import array_of, sparse_value
+from layoutopt.onnx.constants import sparse_value
 from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
 from layoutopt.onnx.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.onnx.folding import known_values, shape_value
+from layoutopt.onnx.given_transposes import GivenTransposes
 from layoutopt.onnx.inference import count_from_the_first, with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import NetworkNames, rename, unshadow
@@ -44,101 +44,30 @@ from layoutopt.onnx.protobuf import (
     bodies,
     captured,
     copied,
-    copied_except,
-    element_count,
     graphs,
     is_standard,
     names_read,
     set_items,
 )
-from layoutopt.onnx.result import PREFIX
-from layoutopt.onnx.shapes import bare_model, overridable, unlist_initialisers
 from layoutopt.onnx.source import check_network
-from layoutopt.onnx.types import UNSQUEEZED, shape_of, turned_axes, type_name, typed
+from layoutopt.onnx.types import UNSQUEEZED, shape_of, type_name, typed
 from layoutopt.onnx.validate import inlined, sort_nodes
+from layoutopt.onnx.weights import (
+    add_nodes,
+    add_weight,
+    bare_model,
+    dense_constants,
+    light_model,
+    overridable,
+    read_values,
+)
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-    from layoutopt.onnx.source import Constant
-
-SINCE_SPARSE_CONSTANTS = 11
-"""The operator set since which Constant takes sparse values."""
 
 MADE_OF_CONSTANTS = {("DequantizeLinear", True), ("ConstantOfShape", False)}
 """Op types whose results hold nothing but constants, and whether all that they read is known."""
-
-GIVEN = f"{PREFIX}given"
-"""Entry of metadata by which a transpose of the network as it was given is known, meanwhile."""
-
-
-class GivenTransposes:
-    """The transposes of a network, those in graphs inside nodes too.
-
-    Parameters
-    ----------
-    graph
-        The network's graph; the nodes are marked.
-    types
-        What is known of its tensors.
-    held
-        Initialisers that a caller may replace.
-    """
-
-    def __init__(self, graph: GraphProto, types: Declared, held: Container[str]) -> None:
-        self.found: dict[str, tuple[str, int, bool]] = {}
-        for one in graphs(graph):
-            constant = {x.name for x in one.initializer if x.name not in held}
-            for node in one.node:
-                if not is_standard(node.domain):
-                    continue
-                if node.op_type == "Constant":
-                    constant.update(node.output)
-                if node.op_type == "Transpose":
-                    if node.input[0] in constant:
-                        constant.update(node.output)
-                    self._add(node, types, node.input[0] in constant)
-
-    def _add(self, node: NodeProto, types: Declared, constant: bool) -> None:
-        kind = types.get(node.input[0])
-        shape = shape_of(kind)
-        if kind is None or shape is None:
-            free, size = constant, 0
-        else:
-            free = constant or _stays(node, shape)
-            size = prod(x for x in shape if isinstance(x, int)) * typed(kind).element_bytes
-        if free or shape is not None:
-            number = str(len(self.found))
-            node.metadata_props.add(key=GIVEN, value=number)
-            self.found[number] = (node.name or node.output[0], size, free)
-
-    def gone(self, graph: GraphProto) -> Tally:
-        """Return what those cost that a graph has no more, less copies; marks are taken away.
-
-        A transpose moves the bytes of its tensor, unless that is a constant, or only axes of
-        size 1 move.
-        """
-        left, copies = dict(self.found), list[tuple[str, int, bool]]()
-        for one in graphs(graph):
-            for node in one.node:
-                for entry in [x for x in node.metadata_props if x.key == GIVEN]:
-                    if left.pop(entry.value, None) is None:
-                        copies.append(self.found[entry.value])
-                    node.metadata_props.remove(entry)
-        moved = [(name, size) for name, size, free in left.values() if not free]
-        again = [size for _, size, free in copies if not free]
-        count = len(moved) - len(again)
-        total = sum(size for _, size in moved) - sum(again)
-        return Tally(count, total, len(left) - len(copies) - count, dict(moved))
-
-
-def _stays(node: NodeProto, shape: Shape) -> bool:
-    """Return whether a transpose moves axes of size 1 only."""
-    axes = [
-        axis for axis in turned_axes(node, len(shape)) if axis >= len(shape) or shape[axis] != 1
-    ]
-    return axes == sorted(axes)
-
 
 OF_MANY = {"Concat", "Max", "Mean", "Min", "Sum"}
 """Op types that pass on a single operand."""
@@ -183,66 +112,11 @@ def simplified(model: ModelProto) -> SimplifiedModel:
     """
     check_network(model)
     weights: dict[str, TensorProto] = {}
-    light = _inlined(_light(model, weights), weights)
+    light = _inlined(light_model(model, weights), weights)
     for graph in graphs(light.graph):
-        _fill_sparse(light, graph)
+        dense_constants(light, graph)
     sort_nodes(light.graph)
     return _Simplifier(light, weights).run()
-
-
-def given_transposes(model: ModelProto) -> tuple[Tally, int]:
-    """Return what a network's transposes cost by the shapes that it declares.
-
-    Returns
-    -------
-    tally, unknown
-        Those of a shape that is not declared are among the transforms, without their bytes; how
-        many these are.
-    """
-    light = _light(model, {})
-    given = GivenTransposes(light.graph, types_of(light.graph), overridable(light))
-    left = {
-        node.name or node.output[0]: 0
-        for one in graphs(light.graph)
-        for node in one.node
-        if node.op_type == "Transpose"
-        and is_standard(node.domain)
-        and not any(entry.key == GIVEN for entry in node.metadata_props)
-    }
-    known = given.gone(type(light.graph)())
-    by_op = {**left, **known.by_op}
-    return Tally(len(left) + known.transforms, known.bytes, known.free, by_op), len(left)
-
-
-def _light(model: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
-    """Return a copy of a network without large weights, and note these."""
-    from onnx import ModelProto
-
-    light = ModelProto()
-    copied_except(model, light, "graph")
-    copied_except(model.graph, light.graph, "initializer", "node")
-    held = overridable(model)
-    for tensor in model.graph.initializer:
-        if tensor.name in held or element_count(tensor) <= SMALL:
-            light.graph.initializer.append(tensor)
-        else:
-            _add_weight(light.graph, tensor.name, tensor, weights)
-    _add_nodes(light.graph, model.graph.node, weights)
-    unlist_initialisers(light, {x.name for x in light.graph.initializer})
-    return light
-
-
-def _add_nodes(
-    graph: GraphProto, nodes: Iterable[NodeProto], weights: dict[str, TensorProto]
-) -> None:
-    """Add nodes; those that make large constants become weights."""
-    outputs = {value.name for value in graph.output}
-    for node in nodes:
-        tensor = _large_value(node)
-        if tensor is None or node.output[0] in outputs:
-            graph.node.append(node)
-        else:
-            _add_weight(graph, node.output[0], tensor, weights)
 
 
 def _inlined(light: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
@@ -258,61 +132,8 @@ def _inlined(light: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
         return light
     nodes = list(light.graph.node)
     del light.graph.node[:]
-    _add_nodes(light.graph, nodes, weights)
+    add_nodes(light.graph, nodes, weights)
     return light
-
-
-def _fill_sparse(model: ModelProto, graph: GraphProto) -> None:
-    """Give small sparse constants their zeros, and let nodes make those that are large."""
-    from onnx import helper, numpy_helper
-
-    [version] = [x.version for x in model.opset_import if is_standard(x.domain)]
-    inputs = {value.name for value in graph.input}
-    kept, made = list[Any](), list[Any]()
-    for sparse in graph.sparse_initializer:
-        name = sparse.values.name
-        if name in inputs or model.training_info:
-            kept.append(sparse)
-        elif prod(sparse.dims) <= SMALL:
-            graph.initializer.append(numpy_helper.from_array(_read(sparse, name), name))
-        elif version < SINCE_SPARSE_CONSTANTS:
-            kept.append(sparse)
-        else:
-            made.append(helper.make_node("Constant", [], [name], sparse_value=sparse))
-    nodes = [*made, *graph.node]
-    del graph.sparse_initializer[:], graph.node[:]
-    graph.sparse_initializer.extend(kept)
-    graph.node.extend(nodes)
-    for node in graph.node:
-        sparse = sparse_value(node)
-        if sparse is not None and prod(sparse.dims) <= SMALL:
-            dense = numpy_helper.from_array(_read(node, node.output[0]))
-            set_items(node.attribute, [helper.make_attribute("value", dense)])
-
-
-def _read(constant: Constant | SparseTensorProto, name: str) -> NDArray[Any]:
-    """Return the values of a constant, or tell that they cannot be read."""
-    try:
-        return array_of(constant)
-    except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise InputError(f"tensor {name!r} has broken data ({error})") from None
-
-
-def _large_value(node: NodeProto) -> TensorProto | None:
-    """Return the value of a node that makes a large constant, else None."""
-    if node.op_type == "Constant" and is_standard(node.domain):
-        for attribute in node.attribute:
-            if attribute.name == "value" and element_count(attribute.t) > SMALL:
-                tensor: TensorProto = attribute.t
-                return tensor
-    return None
-
-
-def _add_weight(
-    graph: GraphProto, name: str, tensor: TensorProto, weights: dict[str, TensorProto]
-) -> None:
-    graph.initializer.add(name=name, data_type=tensor.data_type, dims=tensor.dims)
-    weights[name] = tensor
 
 
 @dataclass
@@ -673,7 +494,7 @@ class _Simplifier:
             if name in results or name in scope.values:
                 return results[name] if name in results else scope.values[name]
             constant = self.weights.get(name) or tensors.get(name)
-            return _read(constant or next(n for n in graph.node if name in n.output), name)
+            return read_values(constant or next(n for n in graph.node if name in n.output), name)
 
         barred = len(self.barred)
         for part in parts:
@@ -759,7 +580,7 @@ class _Simplifier:
 
         tensor = numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
         if graph is self.model.graph and value.size > SMALL:
-            _add_weight(graph, name, tensor, self.weights)
+            add_weight(graph, name, tensor, self.weights)
         else:
             graph.initializer.append(tensor)
 

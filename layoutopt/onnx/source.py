@@ -19,9 +19,10 @@ from layoutopt.onnx.attributes import op_of
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.protobuf import bodies, captured, is_standard, names_read, versions_of
-from layoutopt.onnx.shapes import overridable, skeleton
+from layoutopt.onnx.shapes import skeleton
 from layoutopt.onnx.types import TensorType, differ, types
 from layoutopt.onnx.validate import check_functions, check_nodes, check_version
+from layoutopt.onnx.weights import overridable
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto

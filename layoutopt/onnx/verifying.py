@@ -10,22 +10,19 @@ from layoutopt.conversion.result import Conversion
 from layoutopt.onnx.declared import take_declared, types_of
 from layoutopt.onnx.inference import infer_shapes, is_misread
 from layoutopt.onnx.protobuf import (
-    SMALL,
     bodies,
     copied,
-    copied_except,
-    element_count,
     first_line,
     graphs,
     is_standard,
     set_items,
 )
-from layoutopt.onnx.shapes import SINCE_OVERRIDABLE, overridable
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import shape_of
+from layoutopt.onnx.weights import overridable, without_weights
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, TensorProto
+    from onnx import GraphProto, ModelProto
 
     from layoutopt.onnx.source import Model
 
@@ -112,37 +109,6 @@ def _tell_lengths(model: ModelProto) -> bool:
                     dims[0].dim_value = len(shape or ())
                     changed = True
     return changed
-
-
-def without_weights(model: ModelProto) -> ModelProto:
-    """Return a network with inputs in place of large weights, of the same types and shapes."""
-    import onnx
-    from onnx import ModelProto
-
-    light = ModelProto()
-    copied_except(model, light, "graph", "metadata_props", "training_info")
-    light.ir_version = min(max(model.ir_version, SINCE_OVERRIDABLE), onnx.IR_VERSION)
-    copied_except(model.graph, light.graph, "initializer", "node", "quantization_annotation")
-    inputs = {value.name for value in model.graph.input}
-    for tensor in model.graph.initializer:
-        if element_count(tensor) <= SMALL:
-            light.graph.initializer.append(tensor)
-        elif tensor.name not in inputs:
-            _add_input(light.graph, tensor.name, tensor)
-    for node in model.graph.node:
-        held = [a.t for a in node.attribute if a.HasField("t")]
-        if node.op_type == "Constant" and held and element_count(held[0]) > SMALL:
-            _add_input(light.graph, node.output[0], held[0])
-        else:
-            light.graph.node.append(node)
-    return light
-
-
-def _add_input(graph: GraphProto, name: str, tensor: TensorProto) -> None:
-    from onnx import helper
-
-    value = helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims))
-    graph.input.append(value)
 
 
 def _checked(model: ModelProto) -> None:

@@ -20,10 +20,10 @@ from layoutopt.onnx.layout_functions import LayoutFunctions
 from layoutopt.onnx.names import NetworkNames, recapture, rename
 from layoutopt.onnx.protobuf import bodies, copied_except, graphs, names_read, set_items
 from layoutopt.onnx.result import tell
-from layoutopt.onnx.shapes import unlist_initialisers
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import UNSQUEEZED, typed
 from layoutopt.onnx.validate import schema
+from layoutopt.onnx.weights import unlist_initialisers
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto

@@ -1,0 +1,189 @@
+"""Networks without the data of their weights: for shapes, for rewriting, and for the checker."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from layoutopt.base.errors import InputError
+from layoutopt.onnx.constants import array_of, sparse_value
+from layoutopt.onnx.protobuf import (
+    DATA_FIELDS,
+    SMALL,
+    copied_except,
+    drop_data,
+    element_count,
+    graphs,
+    is_standard,
+    set_items,
+    sparse_as_inputs,
+)
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+
+    from layoutopt.onnx.source import Constant
+
+SINCE_OVERRIDABLE = 4
+"""Version of the file format since which an initialiser that is an input is only its default."""
+
+
+def overridable(model: ModelProto) -> set[str]:
+    """Return the initialisers that a caller may replace, as they are inputs as well."""
+    if model.ir_version < SINCE_OVERRIDABLE:
+        return set()
+    return {x.name for x in model.graph.input} & {x.name for x in model.graph.initializer}
+
+
+def unlist_initialisers(model: ModelProto, names: Container[str]) -> None:
+    """Take initialisers out of the inputs of a network, where old files had to list them."""
+    if model.ir_version < SINCE_OVERRIDABLE:
+        set_items(model.graph.input, [x for x in model.graph.input if x.name not in names])
+        model.ir_version = SINCE_OVERRIDABLE
+
+
+def bare_model(model: ModelProto) -> ModelProto:
+    """Return a network without the data of large tensors.
+
+    What is no constant though it has an initialiser, being an input as well or sparse, is an
+    input.
+    """
+    bare = _without_initialisers(model, ("metadata_props", "training_info"))
+    held = overridable(model)
+    for tensor in model.graph.initializer:
+        if tensor.name not in held:
+            large = element_count(tensor) > SMALL
+            copied_except(tensor, bare.graph.initializer.add(), *(DATA_FIELDS if large else ()))
+    for graph in graphs(bare.graph):
+        drop_data(graph)
+    sparse_as_inputs(bare.graph)
+    return bare
+
+
+def _without_initialisers(
+    model: ModelProto, fields: Sequence[str] = (), graph_fields: Sequence[str] = ()
+) -> ModelProto:
+    """Return a copy without initialisers, and without some fields of the model and its graph."""
+    from onnx import ModelProto
+
+    light = ModelProto()
+    copied_except(model, light, "graph", *fields)
+    copied_except(model.graph, light.graph, "initializer", *graph_fields)
+    return light
+
+
+def without_weights(model: ModelProto) -> ModelProto:
+    """Return a network with inputs in place of large weights, of the same types and shapes."""
+    import onnx
+
+    fields = ("metadata_props", "training_info"), ("node", "quantization_annotation")
+    light = _without_initialisers(model, *fields)
+    light.ir_version = min(max(model.ir_version, SINCE_OVERRIDABLE), onnx.IR_VERSION)
+    inputs = {value.name for value in model.graph.input}
+    for tensor in model.graph.initializer:
+        if element_count(tensor) <= SMALL:
+            light.graph.initializer.append(tensor)
+        elif tensor.name not in inputs:
+            _add_input(light.graph, tensor.name, tensor)
+    for node in model.graph.node:
+        held = [a.t for a in node.attribute if a.HasField("t")]
+        if node.op_type == "Constant" and held and element_count(held[0]) > SMALL:
+            _add_input(light.graph, node.output[0], held[0])
+        else:
+            light.graph.node.append(node)
+    return light
+
+
+def _add_input(graph: GraphProto, name: str, tensor: TensorProto) -> None:
+    from onnx import helper
+
+    value = helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims))
+    graph.input.append(value)
+
+
+SINCE_SPARSE_CONSTANTS = 11
+"""The operator set since which Constant takes sparse values."""
+
+
+def light_model(model: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
+    """Return a copy of a network without large weights, and note these."""
+    light = _without_initialisers(model, (), ("node",))
+    held = overridable(model)
+    for tensor in model.graph.initializer:
+        if tensor.name in held or element_count(tensor) <= SMALL:
+            light.graph.initializer.append(tensor)
+        else:
+            add_weight(light.graph, tensor.name, tensor, weights)
+    add_nodes(light.graph, model.graph.node, weights)
+    unlist_initialisers(light, {x.name for x in light.graph.initializer})
+    return light
+
+
+def add_nodes(
+    graph: GraphProto, nodes: Iterable[NodeProto], weights: dict[str, TensorProto]
+) -> None:
+    """Add nodes; those that make large constants become weights."""
+    outputs = {value.name for value in graph.output}
+    for node in nodes:
+        tensor = _large_value(node)
+        if tensor is None or node.output[0] in outputs:
+            graph.node.append(node)
+        else:
+            add_weight(graph, node.output[0], tensor, weights)
+
+
+def dense_constants(model: ModelProto, graph: GraphProto) -> None:
+    """Give small sparse constants their zeros, and let nodes make those that are large."""
+    from onnx import helper, numpy_helper
+
+    [version] = [x.version for x in model.opset_import if is_standard(x.domain)]
+    inputs = {value.name for value in graph.input}
+    kept, made = list[Any](), list[Any]()
+    for sparse in graph.sparse_initializer:
+        name = sparse.values.name
+        if name in inputs or model.training_info:
+            kept.append(sparse)
+        elif prod(sparse.dims) <= SMALL:
+            graph.initializer.append(numpy_helper.from_array(read_values(sparse, name), name))
+        elif version < SINCE_SPARSE_CONSTANTS:
+            kept.append(sparse)
+        else:
+            made.append(helper.make_node("Constant", [], [name], sparse_value=sparse))
+    nodes = [*made, *graph.node]
+    del graph.sparse_initializer[:], graph.node[:]
+    graph.sparse_initializer.extend(kept)
+    graph.node.extend(nodes)
+    for node in graph.node:
+        sparse = sparse_value(node)
+        if sparse is not None and prod(sparse.dims) <= SMALL:
+            dense = numpy_helper.from_array(read_values(node, node.output[0]))
+            set_items(node.attribute, [helper.make_attribute("value", dense)])
+
+
+def read_values(constant: Constant | SparseTensorProto, name: str) -> NDArray[Any]:
+    """Return the values of a constant, or tell that they cannot be read."""
+    try:
+        return array_of(constant)
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise InputError(f"tensor {name!r} has broken data ({error})") from None
+
+
+def _large_value(node: NodeProto) -> TensorProto | None:
+    """Return the value of a node that makes a large constant, else None."""
+    if node.op_type == "Constant" and is_standard(node.domain):
+        for attribute in node.attribute:
+            if attribute.name == "value" and element_count(attribute.t) > SMALL:
+                tensor: TensorProto = attribute.t
+                return tensor
+    return None
+
+
+def add_weight(
+    graph: GraphProto, name: str, tensor: TensorProto, weights: dict[str, TensorProto]
+) -> None:
+    """Add a large weight without its data, and note it."""
+    graph.initializer.add(name=name, data_type=tensor.data_type, dims=tensor.dims)
+    weights[name] = tensor
