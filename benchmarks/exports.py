@@ -15,7 +15,7 @@ import onnx
 from benchmarks.measure import Timed, markdown, measure
 from benchmarks.networks import NAMES, folder
 from layoutopt.converting import convert
-from layoutopt.onnx.peers import optimised_transposes, transposes
+from layoutopt.onnx.transposes import optimised_transposes, transposes
 from tests.rewriting.exports import channels_last, random_export
 
 HEAD = (

@@ -23,13 +23,12 @@ from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Tally
 from layoutopt.onnx.declared import declare_outputs, open_sizes, without_declared
-from layoutopt.onnx.given_transposes import given_transposes
-from layoutopt.onnx.peers import peer_transposes
 from layoutopt.onnx.protobuf import LoadedModel, copied, load, loaded
 from layoutopt.onnx.result import ConversionResult, describe, whole
 from layoutopt.onnx.running import NotRun, Outputs, tolerance
 from layoutopt.onnx.simplify import SimplifiedModel, simplified
 from layoutopt.onnx.source import OnnxSource, read_model
+from layoutopt.onnx.transposes import given_transposes, peer_transposes
 from layoutopt.onnx.validate import one_input_each
 from layoutopt.onnx.verifying import Attempt, Found, Key, Unsound, fault, soundest
 from layoutopt.onnx.write import write_model

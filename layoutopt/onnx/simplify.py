@@ -35,7 +35,6 @@ from layoutopt.onnx.constants import sparse_value
 from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
 from layoutopt.onnx.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.onnx.folding import known_values, shape_value
-from layoutopt.onnx.given_transposes import GivenTransposes
 from layoutopt.onnx.inference import count_from_the_first, with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import NetworkNames, rename, unshadow
@@ -50,6 +49,7 @@ from layoutopt.onnx.protobuf import (
     set_items,
 )
 from layoutopt.onnx.source import check_network
+from layoutopt.onnx.transposes import GivenTransposes
 from layoutopt.onnx.types import UNSQUEEZED, shape_of, type_name, typed
 from layoutopt.onnx.validate import inlined, sort_nodes
 from layoutopt.onnx.weights import (

@@ -12,9 +12,9 @@ from onnx.reference import ReferenceEvaluator
 
 import layoutopt
 from layoutopt.onnx.names import NetworkNames, recapture
-from layoutopt.onnx.peers import transposes
 from layoutopt.onnx.protobuf import bodies
 from layoutopt.onnx.running import run
+from layoutopt.onnx.transposes import transposes
 from tests.rewriting.networks import network
 
 HERE = Path(__file__).parent

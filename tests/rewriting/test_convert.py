@@ -14,11 +14,11 @@ import layoutopt
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.verify import verify
-from layoutopt.onnx.peers import optimised_transposes, transposes
 from layoutopt.onnx.protobuf import load, write_proto
 from layoutopt.onnx.result import ConversionResult
 from layoutopt.onnx.running import largest_difference
 from layoutopt.onnx.source import read_model
+from layoutopt.onnx.transposes import optimised_transposes, transposes
 from tests.rewriting.exports import channels_last, random_export
 from tests.rewriting.networks import network, values
 

@@ -9,8 +9,8 @@ from onnx import ModelProto, checker, parser
 
 import layoutopt
 from layoutopt.certify.conversion import Asked, certify, check_certificate, encoded
-from layoutopt.onnx.peers import transposes
 from layoutopt.onnx.running import largest_difference
+from layoutopt.onnx.transposes import transposes
 from tests.rewriting.networks import cases
 
 HEAD = '<ir_version: 8, opset_import: ["" : {}, "com.microsoft" : 1]>\n'

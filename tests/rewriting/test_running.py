@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import layoutopt
-from layoutopt.onnx.peers import optimised_transposes, peer_transposes, transposes
 from layoutopt.onnx.running import largest_difference, random_inputs
 from layoutopt.onnx.runtime import CrashError, Session
+from layoutopt.onnx.transposes import optimised_transposes, peer_transposes, transposes
 from tests.rewriting.networks import network
 from tests.support import refused
 

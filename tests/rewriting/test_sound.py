@@ -21,8 +21,8 @@ from layoutopt.conversion.rules.op import Op, Size
 from layoutopt.conversion.rules.operator import Category, Operator
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.layout.layout import Layout
-from layoutopt.onnx.peers import transposes
 from layoutopt.onnx.running import largest_difference
+from layoutopt.onnx.transposes import transposes
 from layoutopt.onnx.verifying import fault
 from tests.cli.conftest import Run, run
 from tests.rewriting.networks import network

@@ -13,8 +13,8 @@ from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
 
 import layoutopt
 from layoutopt.base.errors import InputError
-from layoutopt.onnx.peers import transposes
 from layoutopt.onnx.running import largest_difference, run
+from layoutopt.onnx.transposes import transposes
 from tests.standard import every_example
 
 LATEST = 22

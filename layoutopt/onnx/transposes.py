@@ -1,0 +1,227 @@
+"""Transposes of a network: what they cost, which are gone, and what other optimisers leave."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Container, Iterable
+from importlib.util import find_spec
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutopt.base.errors import InputError
+from layoutopt.base.processes import ending, start_python
+from layoutopt.conversion.result import Tally
+from layoutopt.conversion.rules.op import Shape
+from layoutopt.onnx.declared import Declared, types_of
+from layoutopt.onnx.protobuf import bodies, graphs, is_standard, write_proto
+from layoutopt.onnx.result import PREFIX
+from layoutopt.onnx.running import large_tensors, not_run
+from layoutopt.onnx.runtime import POLL, RunError, Session
+from layoutopt.onnx.types import shape_of, turned_axes, typed
+from layoutopt.onnx.weights import light_model, overridable
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto
+
+
+GIVEN = f"{PREFIX}given"
+"""Entry of metadata by which a transpose of the network as it was given is known, meanwhile."""
+
+
+class GivenTransposes:
+    """The transposes of a network, those in graphs inside nodes too.
+
+    Parameters
+    ----------
+    graph
+        The network's graph; the nodes are marked.
+    types
+        What is known of its tensors.
+    held
+        Initialisers that a caller may replace.
+    """
+
+    def __init__(self, graph: GraphProto, types: Declared, held: Container[str]) -> None:
+        self.found: dict[str, tuple[str, int, bool]] = {}
+        for one in graphs(graph):
+            constant = {x.name for x in one.initializer if x.name not in held}
+            for node in one.node:
+                if not is_standard(node.domain):
+                    continue
+                if node.op_type == "Constant":
+                    constant.update(node.output)
+                if node.op_type == "Transpose":
+                    if node.input[0] in constant:
+                        constant.update(node.output)
+                    self._add(node, types, node.input[0] in constant)
+
+    def _add(self, node: NodeProto, types: Declared, constant: bool) -> None:
+        kind = types.get(node.input[0])
+        shape = shape_of(kind)
+        if kind is None or shape is None:
+            free, size = constant, 0
+        else:
+            free = constant or _stays(node, shape)
+            size = prod(x for x in shape if isinstance(x, int)) * typed(kind).element_bytes
+        if free or shape is not None:
+            number = str(len(self.found))
+            node.metadata_props.add(key=GIVEN, value=number)
+            self.found[number] = (node.name or node.output[0], size, free)
+
+    def gone(self, graph: GraphProto) -> Tally:
+        """Return what those cost that a graph has no more, less copies; marks are taken away.
+
+        A transpose moves the bytes of its tensor, unless that is a constant, or only axes of
+        size 1 move.
+        """
+        left, copies = dict(self.found), list[tuple[str, int, bool]]()
+        for one in graphs(graph):
+            for node in one.node:
+                for entry in [x for x in node.metadata_props if x.key == GIVEN]:
+                    if left.pop(entry.value, None) is None:
+                        copies.append(self.found[entry.value])
+                    node.metadata_props.remove(entry)
+        moved = [(name, size) for name, size, free in left.values() if not free]
+        again = [size for _, size, free in copies if not free]
+        count = len(moved) - len(again)
+        total = sum(size for _, size in moved) - sum(again)
+        return Tally(count, total, len(left) - len(copies) - count, dict(moved))
+
+
+def _stays(node: NodeProto, shape: Shape) -> bool:
+    """Return whether a transpose moves axes of size 1 only."""
+    axes = [
+        axis for axis in turned_axes(node, len(shape)) if axis >= len(shape) or shape[axis] != 1
+    ]
+    return axes == sorted(axes)
+
+
+def given_transposes(model: ModelProto) -> tuple[Tally, int]:
+    """Return what a network's transposes cost by the shapes that it declares.
+
+    Returns
+    -------
+    tally, unknown
+        Those of a shape that is not declared are among the transforms, without their bytes; how
+        many these are.
+    """
+    light = light_model(model, {})
+    given = GivenTransposes(light.graph, types_of(light.graph), overridable(light))
+    left = {
+        node.name or node.output[0]: 0
+        for one in graphs(light.graph)
+        for node in one.node
+        if node.op_type == "Transpose"
+        and is_standard(node.domain)
+        and not any(entry.key == GIVEN for entry in node.metadata_props)
+    }
+    known = given.gone(type(light.graph)())
+    by_op = {**left, **known.by_op}
+    return Tally(len(left) + known.transforms, known.bytes, known.free, by_op), len(left)
+
+
+def optimised_transposes(model: ModelProto) -> int:
+    """Return how many transposes onnxruntime's own optimiser leaves.
+
+    That is its basic level, which only does what holds for every machine.
+
+    Raises
+    ------
+    InputError
+        If onnxruntime is missing, or cannot load the network.
+    """
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        path, found = Path(folder) / "model.onnx", Path(folder) / "optimised.onnx"
+        write_proto(model, path, large_tensors(model))
+        options = {
+            "graph_optimization_level": "ORT_ENABLE_BASIC",
+            "optimized_model_filepath": str(found),
+        }
+        try:
+            with Session(str(path), options):
+                return transposes(onnx.load(str(found), load_external_data=False))
+        except RunError as error:
+            raise not_run(error, "load it") from None
+
+
+def peer_transposes(model: ModelProto) -> dict[str, int | None]:
+    """Return how many transposes other optimisers leave, None for one that is not installed.
+
+    Raises
+    ------
+    InputError
+        If one of them fails, or onnxruntime is missing.
+    """
+    import onnx
+
+    found: dict[str, int | None] = {"onnxruntime": optimised_transposes(model)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        write_proto(model, path, large_tensors(model))
+        for package, entry in (("onnxslim", "slim"), ("onnxsim", "simplify")):
+            found[package] = None
+            if find_spec(package) is not None:
+                _optimise_alone(package, entry, path)
+                optimised = onnx.load(path.with_suffix(".new"), load_external_data=False)
+                found[package] = transposes(optimised)
+    return found
+
+
+_OPTIMISE = """
+import importlib, sys, onnx
+package, entry, path, output = sys.argv[1:]
+found = getattr(importlib.import_module(package), entry)(onnx.load(path))
+onnx.save(found[0] if isinstance(found, tuple) else found, output)
+"""
+
+
+def _optimise_alone(package: str, entry: str, path: Path) -> None:
+    """Let another optimiser write what it leaves of a network, in a process that may crash.
+
+    Raises
+    ------
+    InputError
+        If it does, or fails.
+    """
+    output, said = path.with_suffix(".new"), path.with_suffix(".txt")
+    words = ["-c", _OPTIMISE, package, entry, str(path), str(output)]
+    with said.open("wb") as file, start_python(words, file) as process:
+        try:
+            while process.poll() is None:
+                time.sleep(POLL)  # in pieces, as exceptions come between two of these
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        lines = said.read_text(errors="replace").strip().splitlines()
+        told = process.returncode > 0 and lines
+        why = lines[-1] if told else f"its process crashed ({ending(process.returncode)})"
+        raise InputError(f"{package} cannot optimise it ({why})")
+
+
+def transposes(model: ModelProto) -> int:
+    """Return the number of transposes in a network, in graphs inside nodes and functions too.
+
+    Those of a function count once for each call, but not those of an op in another layout, whose
+    function only says what it computes.
+    """
+    theirs = (f for f in model.functions if not f.domain.startswith("layoutopt."))
+    functions = {(f.domain, f.name): f.node for f in theirs}
+    counts: dict[tuple[str, str], int] = {}
+
+    def count(nodes: Iterable[NodeProto]) -> int:
+        total = 0
+        for node in nodes:
+            called = node.domain, node.op_type
+            if called in functions and called not in counts:
+                counts[called] = 0  # of one that calls itself
+                counts[called] = count(functions[called])
+            own = node.op_type == "Transpose" and is_standard(node.domain)
+            total += counts.get(called, int(own)) + sum(count(b.node) for b in bodies(node))
+        return total
+
+    return count(model.graph.node)
