@@ -31,7 +31,6 @@ from layoutopt.onnx.constant_folding import (
     known_sizes,
     reshape_target,
 )
-from layoutopt.onnx.constants import sparse_value
 from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
 from layoutopt.onnx.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.onnx.folding import known_values, shape_value
@@ -60,6 +59,7 @@ from layoutopt.onnx.weights import (
     light_model,
     overridable,
     read_values,
+    sparse_value,
 )
 
 if TYPE_CHECKING:

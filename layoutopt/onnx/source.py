@@ -27,10 +27,10 @@ from layoutopt.onnx.weights import overridable
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
+    from layoutopt.onnx.weights import Constant
+
     Model: TypeAlias = ModelProto
     """A network of ONNX in memory."""
-    Constant: TypeAlias = TensorProto | NodeProto
-    """An initialiser, or a node that makes a tensor of known values."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,6 @@ from layoutopt.conversion.rules.op import NARROW, Op, Shape
 from layoutopt.conversion.rules.registry import parameter_places
 from layoutopt.layout.factors import padded_axes
 from layoutopt.onnx.attributes import changed, is_attribute, set_attribute
-from layoutopt.onnx.constants import array_of, is_filled, relaid_fill, relaid_tensor
 from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import LayoutFunctions
 from layoutopt.onnx.names import NetworkNames, recapture, rename
@@ -23,7 +22,13 @@ from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import UNSQUEEZED, typed
 from layoutopt.onnx.validate import schema
-from layoutopt.onnx.weights import unlist_initialisers
+from layoutopt.onnx.weights import (
+    array_of,
+    is_filled,
+    transform_constant,
+    transform_fill,
+    unlist_initialisers,
+)
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
@@ -395,12 +400,12 @@ class _Writer:
         constant = source.constants[how.source]
         fill = isinstance(constant, NodeProto) and is_filled(constant)
         if not fill or padded_axes(how.form, how.shape):
-            target.initializer.append(relaid_tensor(constant, how, own))
+            target.initializer.append(transform_constant(constant, how, own))
             return
         sizes = [int(size or 0) for size in conversion.graph.tensors[name].shape or ()]
         shape = integers(sizes, self.names.fresh(f"{own}_shape"))
         target.initializer.append(shape)
-        target.node.append(relaid_fill(constant, shape, own))
+        target.node.append(transform_fill(constant, shape, own))
 
 
 def _is_too_early(node: NodeProto, opset: int) -> bool:

@@ -13,9 +13,9 @@ import layoutopt
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import TransformedConstant
 from layoutopt.conversion.rules.op import Op, parse_operands
-from layoutopt.onnx.constants import relaid_tensor
 from layoutopt.onnx.running import largest_difference
 from layoutopt.onnx.source import read_model
+from layoutopt.onnx.weights import transform_constant
 from layoutopt.onnx.write import write_model
 from tests.rewriting.exports import random_export
 from tests.rewriting.networks import conversion, edited, kinds, network, read, values
@@ -151,7 +151,7 @@ def test_a_constant_whose_bytes_are_not_there_is_refused() -> None:
     """An initialiser with fewer bytes than elements cannot be re-laid, and is named."""
     tensor = TensorProto(name="k", data_type=TensorProto.FLOAT, dims=[2, 2], raw_data=b"123")
     with refused("constant 'k' cannot be re-laid ("):
-        relaid_tensor(tensor, TransformedConstant("k", (1, 0), (2, 2)), "k_turned")
+        transform_constant(tensor, TransformedConstant("k", (1, 0), (2, 2)), "k_turned")
 
 
 def test_freed_inputs_and_outputs_tell_their_new_shapes() -> None:
