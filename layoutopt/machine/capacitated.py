@@ -90,7 +90,7 @@ def place(graph: GraphStore, limits: Limits) -> TileAnswer:
         lowered = lower(fine.graph, limits, lift_from=lift_from, tiles=memory.tiles)
         sizes = sizes or lowered.size
         placing = capacity_problem(lowered)
-        answer = solve_capacity(placing.problem, _told(limits, lowered))
+        answer = solve_capacity(placing.problem, _in_graph_values(limits, lowered))
         if answer.infeasible is not None:
             return TileAnswer(Result(infeasible=_explained(graph, answer.infeasible)), sizes)
         found = placing.layouts(answer, linear=memory.grain == 1)
@@ -104,7 +104,7 @@ def place(graph: GraphStore, limits: Limits) -> TileAnswer:
     return TileAnswer(Result(bound=bound, labelling=restored, stopped=answer.stopped), sizes)
 
 
-def counted(graph: GraphStore, limits: Limits) -> tuple[Lowered, CapacityProblem, Limits]:
+def counts_problem(graph: GraphStore, limits: Limits) -> tuple[Lowered, CapacityProblem, Limits]:
     """Return a graph as a problem of how many copies of which class go where.
 
     Returns
@@ -125,10 +125,10 @@ def counted(graph: GraphStore, limits: Limits) -> tuple[Lowered, CapacityProblem
         raise InputError(f"barrier {name!r}: its hook is no view; capacity has no price then")
     lowered = lower(coarsen(tiled(plain)).graph, limits, tiles=memory.tiles)
 
-    return lowered, capacity_problem(lowered).problem, _told(limits, lowered)
+    return lowered, capacity_problem(lowered).problem, _in_graph_values(limits, lowered)
 
 
-def _told(limits: Limits, lowered: Lowered) -> Limits:
+def _in_graph_values(limits: Limits, lowered: Lowered) -> Limits:
     """Return limits whose messages are in the graph's values."""
 
     def score(x: float) -> float:
@@ -157,7 +157,7 @@ def _traceable(graph: GraphStore, needed: bool) -> bool:
     return limit is None or TRACED_BYTES * elements <= limit
 
 
-def filled(
+def fill_fresh(
     graph: GraphStore,
     layouts: Mapping[str, Sequence[Piece]],
     room: IntArray,
@@ -207,7 +207,7 @@ def filled(
             width = memory.bytes_of(name)
             counts = shares.get(width, left // width)
             before = counts.copy()
-            moved = _poured(found[name][n], counts)
+            moved = _spread_over_tiles(found[name][n], counts)
             if moved is None:
                 return None
             left -= (before - counts) * width
@@ -231,7 +231,7 @@ def _linear(
     return total
 
 
-def _poured(piece: Piece, counts: IntArray) -> list[Piece] | None:
+def _spread_over_tiles(piece: Piece, counts: IntArray) -> list[Piece] | None:
     """Return a piece cut and put on tiles; ``None`` if there is too little room.
 
     Parameters
@@ -247,7 +247,7 @@ def _poured(piece: Piece, counts: IntArray) -> list[Piece] | None:
             first, own = rest.pop()
             count = math.prod(extent for extent, _, _ in own)
             taken = min(int(counts[tile]), count)
-            boxes, others = _cut(first, own, taken)
+            boxes, others = _cut_box(first, own, taken)
             found += [(TILE, tile, at, inner) for at, inner in boxes]
             rest += others
             counts[tile] -= taken
@@ -259,7 +259,7 @@ def _poured(piece: Piece, counts: IntArray) -> list[Piece] | None:
 Walked = tuple[int, tuple[Loop, ...]]
 
 
-def _cut(to: int, loops: tuple[Loop, ...], count: int) -> tuple[list[Walked], list[Walked]]:
+def _cut_box(to: int, loops: tuple[Loop, ...], count: int) -> tuple[list[Walked], list[Walked]]:
     """Return the boxes of the first elements of a box, and those of the rest, last ones first."""
     head: list[Walked] = []
     rest: list[Walked] = []
@@ -347,10 +347,10 @@ def assign_units(
     UnitShares or None
         ``None`` if some unit fits nowhere.
     """
-    return _Sharing(problem, placement, kinds).run()
+    return _UnitAssignment(problem, placement, kinds).run()
 
 
-class _Sharing:
+class _UnitAssignment:
     """The state of one call of :func:`assign_units`: all units of all groups, one after another."""
 
     def __init__(
@@ -383,7 +383,7 @@ class _Sharing:
             raise InternalError("units take more than what they stand for")
         room = self.room.tolist()
         for unit in left[np.argsort(-self.copies[left], kind="stable")].tolist():
-            if not self._fitted(unit, room):
+            if not self._place_unit(unit, room):
                 return None
         self.room = np.array(room, np.int64)
         labels = np.concatenate(self.labels)
@@ -433,7 +433,7 @@ class _Sharing:
         each = np.repeat(taken[placement.starts[:-1]], np.diff(placement.starts))
         np.subtract.at(self.room, placement.labels, self.problem.bytes[placement.nodes] * each)
 
-    def _fitted(self, unit: int, room: list[int]) -> bool:
+    def _place_unit(self, unit: int, room: list[int]) -> bool:
         """Give a unit the first of its class's configurations that fits, or any tiles with room.
 
         Parameters
@@ -446,14 +446,14 @@ class _Sharing:
         need = [width * copies for width in self.problem.bytes[own].tolist()]
         for k in range(int(self.first[unit]), int(self.last[unit])):
             first = int(self.placement.starts[k])
-            if _taken(self.placement.labels[first : first + len(need)].tolist(), need, room):
+            if _take_room(self.placement.labels[first : first + len(need)].tolist(), need, room):
                 self.starts[unit] = first
                 return True
         best = max(range(len(room)), key=room.__getitem__)
         labels = [best] * len(need)
-        if not _taken(labels, need, room):
-            labels = _apart(need, room)
-            if not labels or not _taken(labels, need, room):
+        if not _take_room(labels, need, room):
+            labels = _first_fit_decreasing(need, room)
+            if not labels or not _take_room(labels, need, room):
                 return False
         self.starts[unit] = self.end
         self.labels.append(np.array(labels, np.int64))
@@ -461,7 +461,7 @@ class _Sharing:
         return True
 
 
-def _taken(labels: list[int], need: list[int], room: list[int]) -> bool:
+def _take_room(labels: list[int], need: list[int], room: list[int]) -> bool:
     """Take room on tiles, if there is enough on all of them."""
     for n, label in enumerate(labels):
         room[label] -= need[n]
@@ -472,7 +472,7 @@ def _taken(labels: list[int], need: list[int], room: list[int]) -> bool:
     return True
 
 
-def _apart(need: list[int], room: list[int]) -> list[int]:
+def _first_fit_decreasing(need: list[int], room: list[int]) -> list[int]:
     """Return tiles for nodes one by one, the largest first; nothing if one fits nowhere."""
     left, labels = list(room), [0] * len(need)
     for n in sorted(range(len(need)), key=lambda n: -need[n]):
@@ -484,7 +484,7 @@ def _apart(need: list[int], room: list[int]) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Placing:
+class LoweredCapacity:
     """The capacity problem of a lowered graph.
 
     Parameters
@@ -528,12 +528,12 @@ class Placing:
             return None
         layouts: LayoutDict = {}
         for kind, (components, _), groups in zip(kinds, known, found.chosen, strict=True):
-            for own, alike in _alike(kind.groups, groups):
+            for own, alike in _equal_groups(kind.groups, groups):
                 boxes = kind.boxes(kind.put(components, own.starts, own.labels))
                 layouts |= self.lowered.pieces(boxes, alike)
         shares = self._shares(answer.placement) if found.exact else None
         every = self.lowered.completed(layouts)
-        full = filled(self.lowered.graph, every, found.room, linear, shares)
+        full = fill_fresh(self.lowered.graph, every, found.room, linear, shares)
         return None if full is None else (full, found.exact)
 
     def _shares(self, placement: CountedLabels) -> dict[int, IntArray]:
@@ -549,7 +549,7 @@ class Placing:
         return shares
 
 
-def _alike(
+def _equal_groups(
     groups: Sequence[Group], chosen: Sequence[UnitChoices]
 ) -> Iterator[tuple[UnitChoices, list[Group]]]:
     """Yield what groups take, with all groups that take the same."""
@@ -559,7 +559,7 @@ def _alike(
     yield from found.values()
 
 
-def capacity_problem(lowered: Lowered) -> Placing:
+def capacity_problem(lowered: Lowered) -> LoweredCapacity:
     """Return the capacity problem of a graph with a tile memory.
 
     Parameters
@@ -575,7 +575,7 @@ def capacity_problem(lowered: Lowered) -> Placing:
         copies += [n * len(kind.groups) for n in kind.copies]
         parts.append(_part(kind, memory, lowered, node, first[-1], copies))
         node += kind.problem.nodes
-    loose = _loose(lowered, memory)
+    loose = _unconstrained(lowered, memory)
     nodes = [part.of for part in parts] + [len(copies) + np.arange(len(loose))]
     width = [part.width for part in parts] + [np.array([wide for wide, _ in loose], np.int64)]
     problem = Labelling(
@@ -586,7 +586,7 @@ def capacity_problem(lowered: Lowered) -> Placing:
         _rows([part.rewarded for part in parts]),
         exact_integers([r for part in parts for r in part.rewards]),
     )
-    return Placing(
+    return LoweredCapacity(
         lowered,
         CapacityProblem(
             problem,
@@ -629,11 +629,11 @@ def _part(
         (problem.rewards // many[at[:, 0]]).tolist(),
         of,
         _widths(lowered, memory, inner)[inner.nodes],
-        _homes(kind),
+        _preferred_tiles(kind),
     )
 
 
-def _homes(kind: ClassKind) -> IntArray:
+def _preferred_tiles(kind: ClassKind) -> IntArray:
     """Return for each node the tile that its component is to take where nothing is lost by it.
 
     It is one that earns most if all nodes take it; of several such tiles the one that has, tied
@@ -671,7 +671,7 @@ def _widths(lowered: Lowered, memory: TileMemory, inner: GroupKind) -> IntArray:
     return np.repeat(np.array([memory.bytes_of(name) for name in names], np.int64), sizes)
 
 
-def _loose(lowered: Lowered, memory: TileMemory) -> list[tuple[int, int]]:
+def _unconstrained(lowered: Lowered, memory: TileMemory) -> list[tuple[int, int]]:
     """Return pairs of bytes, and how many elements of so many bytes no pair reaches."""
     counts: dict[int, int] = {}
     for sink in lowered.graph.sinks():

@@ -25,7 +25,7 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
 from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.lowering.lower import Lowered
-from layoutopt.machine.capacitated import counted
+from layoutopt.machine.capacitated import counts_problem
 from layoutopt.network.capacity.answer import CapacityAnswer
 from layoutopt.network.capacity.curve import smallest_capacity, sweep
 from layoutopt.network.capacity.solve import solve_capacity
@@ -168,7 +168,7 @@ def shadow_prices(
         raise InputError(next(iter(checked.violations), "the layouts have no score"))
     with interruptible(limits):
         try:
-            lowered, problem, told = counted(graph, limits)
+            lowered, problem, told = counts_problem(graph, limits)
             answer = solve_capacity(problem, told)
         except TimeoutError:
             return ShadowPrices(checked.score, None, (), (), 1, memory.bytes_per_tile)
@@ -288,7 +288,7 @@ def capacity_sweep(
     unknown = [Result() for _ in wanted]
     with interruptible(limits):
         try:
-            lowered, problem, told = counted(graph, limits)
+            lowered, problem, told = counts_problem(graph, limits)
             answers = sweep(problem, wanted, told)
             results = [_in_values(lowered, answer) for answer in answers]
         except TimeoutError:
@@ -324,7 +324,7 @@ def smallest_machine(
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
     with interruptible(limits):
         try:
-            _, problem, told = counted(graph, limits)
+            _, problem, told = counts_problem(graph, limits)
             return SmallestMachine(*smallest_capacity(problem, told))
         except TimeoutError:
             memory = memory_of(graph)
