@@ -262,12 +262,12 @@ class TestStart:
 
 WRONG = {
     "unknown": ({"w": []}, "unknown tensor 'w'"),
-    "no sink": ({"s": []}, "'s' is no sink; only sinks can be laid out"),
-    "key": ({3: []}, "3 is neither the name nor the handle of a sink"),
+    "no sink": ({"s": []}, "'s' is not a sink; only sinks have layouts"),
+    "key": ({3: []}, "3 is neither a tensor nor the name of one"),
     "origin": ({"y": [("q", 0, 0, [(4, 1, 1)])]}, "unknown tensor 'q'"),
     "view": (
         {"y": [("flatten0", 0, 0, [(4, 1, 1)])]},
-        "sink 'y': piece 0: 'flatten0' has no own locations",
+        "sink 'y': piece 0: 'flatten0' has no locations of its own",
     ),
     "range": (
         {"y": [("s", 1, 0, [(4, 1, 1)])]},

@@ -99,11 +99,11 @@ def _answer(
 
 def _check(graph: GraphStore, names: list[str]) -> None:
     """Refuse an unknown sink or pair before solving."""
-    from layoutopt.explain.sink import sink_of
     from layoutopt.explain.subject import ends_of
+    from layoutopt.graphs.locations import layout_sink
 
     if len(names) == 1:
-        sink_of(graph, names[0])
+        layout_sink(graph, names[0])
     else:
         ends_of(graph, *names)
 

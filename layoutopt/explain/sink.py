@@ -15,8 +15,8 @@ from layoutopt.check.elements import evaluate
 from layoutopt.explain.explanation import Share, SinkExplanation
 from layoutopt.explain.pair import explained
 from layoutopt.explain.subject import Subject
-from layoutopt.graphs.locations import check_graph
-from layoutopt.graphs.ops import Kind, Source
+from layoutopt.graphs.locations import check_graph, layout_sink
+from layoutopt.graphs.ops import Source
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import unused
@@ -66,7 +66,7 @@ def explain_sink(
     """
     check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
-    tensor = sink_of(graph, sink)
+    tensor = layout_sink(graph, sink)
     if alternatives < 0:
         raise InputError(f"alternatives must be 0 or more, got {alternatives}")
     with interruptible(limits):
@@ -85,20 +85,6 @@ def explain_sink(
             alternatives=tuple(explained(subject, p) for p in losing[:alternatives]),
             left=max(0, len(losing) - alternatives),
         )
-
-
-def sink_of(graph: GraphStore, sink: Tensor | str) -> Tensor:
-    """Return the handle of a sink.
-
-    Raises
-    ------
-    InputError
-        If there is no such sink.
-    """
-    tensor = graph.tensor(sink)
-    if tensor.kind is not Kind.SINK:
-        raise InputError(f"{tensor.name!r} is not a sink; only sinks have layouts")
-    return tensor
 
 
 def _influenced(subject: Subject, sink: int) -> list[int]:

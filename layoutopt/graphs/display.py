@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from layoutopt.base import numbers, result
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import errors_at
 from layoutopt.base.numbers import number, unique
 from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.base.shown import Part, Words
@@ -22,9 +22,10 @@ from layoutopt.graphs.locations import (
     TILE,
     Locations,
     check_layouts,
+    checked_array,
     checked_pieces,
     flow,
-    sink_number,
+    layout_sink,
 )
 from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size, type_name
 from layoutopt.graphs.store import GraphStore
@@ -406,27 +407,16 @@ class _Tiles(Locations):
 
 def _given(numbers: Locations, layouts: Layouts) -> dict[int, Array | list[Piece]]:
     """Return checked layouts: location numbers, flat, or pieces."""
-    graph = numbers.graph
     found: dict[int, Array | list[Piece]] = {}
-    for key, layout in layouts.items():
-        t = sink_number(graph, key)
-        if isinstance(layout, np.ndarray):
-            found[t] = _of_array(numbers, t, layout)
-        else:
-            found[t] = checked_pieces(graph, t, layout)
+    with errors_at("layouts"):
+        for key, layout in layouts.items():
+            sink = layout_sink(numbers.graph, key)
+            if isinstance(layout, np.ndarray):
+                flat = checked_array(numbers, sink, layout)
+                found[sink.index] = np.where(flat < 0, numbers.own(sink.index), flat)
+            else:
+                found[sink.index] = checked_pieces(numbers.graph, sink, layout)
     return found
-
-
-def _of_array(numbers: Locations, t: int, layout: Array) -> Array:
-    shape, high = numbers.graph.shapes[t], numbers.count
-    fits = layout.shape == shape and np.issubdtype(layout.dtype, np.integer)
-    if not fits or (layout.size and not -1 <= layout.min() <= layout.max() < high):
-        raise InputError(
-            f"layouts: sink {numbers.graph.tensor_name(t)!r} needs an array of shape {list(shape)} "
-            f"with location numbers from 0 to {high - 1}, or -1"
-        )
-    flat = layout.reshape(-1)
-    return np.where(flat < 0, numbers.own(t), flat)
 
 
 def _locations(

@@ -317,48 +317,65 @@ def given_layouts(graph: GraphStore, given: object) -> Layouts:
     return layouts
 
 
-def sink_number(graph: GraphStore, key: Tensor | str) -> int:
-    """Return the number of a sink with a layout.
+def layout_sink(graph: GraphStore, key: Tensor | str) -> Tensor:
+    """Return the handle of a sink.
 
     Raises
     ------
     InputError
         If there is no such tensor, or it is no sink.
     """
-    t = graph.number(key)
-    if graph.ops[graph.producers[t]].kind is not Kind.SINK:
+    tensor = graph.tensor(key)
+    if tensor.kind is not Kind.SINK:
+        raise InputError(f"{tensor.name!r} is not a sink; only sinks have layouts")
+    return tensor
+
+
+def checked_array(numbers: Locations, sink: Tensor, where: Array) -> Array:
+    """Return an array of a sink's location numbers, -1 where none is given, flat.
+
+    Raises
+    ------
+    InputError
+        If it has another shape or type, or there is no such location.
+    """
+    if where.shape != sink.shape or not np.issubdtype(where.dtype, np.integer):
         raise InputError(
-            f"layouts: {graph.tensor_name(t)!r} is not a sink; only sinks have layouts"
+            f"sink {sink.name!r}: an array of locations must hold integers in shape "
+            f"{list(sink.shape)}, got {where.dtype} in {list(where.shape)}"
         )
-    return t
+    if where.size and not (where.min() >= -1 and where.max() < numbers.count):
+        raise InputError(
+            f"sink {sink.name!r}: locations are numbered 0..{numbers.count - 1} (-1: not given), "
+            f"got {where.min()}..{where.max()}"
+        )
+    return where.reshape(-1)
 
 
-def checked_pieces(graph: GraphStore, t: int, layout: Iterable[Any]) -> list[Piece]:
-    """Return the pieces of a sink, given by number.
+def checked_pieces(graph: GraphStore, sink: Tensor, layout: Iterable[Any]) -> list[Piece]:
+    """Return the pieces of a sink.
 
     Raises
     ------
     InputError
         If one is malformed, of an origin without locations of its own, or beyond its tensors.
     """
-    title = f"layouts: sink {graph.tensor_name(t)!r}"
     try:
         given = list(layout)
         pieces = list(map(plain_piece, given))
     except (TypeError, ValueError):
-        need = "pieces (origin, from, to, loops), or an array of location numbers"
-        raise InputError(f"{title} needs {need}") from None
-    for (origin, *_), piece in zip(given, pieces, strict=True):
+        raise InputError(
+            f"sink {sink.name!r}: needs an array of locations, or pieces (origin, from, to, "
+            "((extent, from_stride, to_stride), ...))"
+        ) from None
+    for n, ((origin, *_), piece) in enumerate(zip(given, pieces, strict=True)):
+        fault: str | None = f"{piece[0]!r} has no locations of its own"
         if graph.tile_memory is not None and origin == TILE:
-            count = graph.tile_memory.tiles
-        else:
-            source = graph.number(origin)
-            if graph.ops[graph.producers[source]].kind is Kind.VIEW:
-                raise InputError(f"{title}: {piece[0]!r} has no locations of its own")
-            count = size(graph.shapes[source])
-        fault = result.fault(piece, size(graph.shapes[t]), count)
+            fault = result.fault(piece, sink.size, graph.tile_memory.tiles)
+        elif graph.kind(origin) is not Kind.VIEW:
+            fault = result.fault(piece, sink.size, graph.tensor(origin).size)
         if fault is not None:
-            raise InputError(f"{title}: {fault}")
+            raise InputError(f"sink {sink.name!r}: piece {n}: {fault}")
     return pieces
 
 

@@ -14,7 +14,7 @@ from layoutopt.base import files
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.numbers import SUM_DIGITS
 from layoutopt.base.result import PairScore, Piece, Status, Step, UnwindingResult
-from layoutopt.graphs.locations import TILE, check_result, checked_pieces, sink_number
+from layoutopt.graphs.locations import TILE, check_result, checked_pieces, layout_sink
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import opaque
 from layoutopt.io.instance import PATTERN, check_hash, known_hash
@@ -196,8 +196,9 @@ def with_graph(result: UnwindingResult, graph: GraphStore, file: str) -> Unwindi
     if graph.name != result.instance:
         raise InputError(f"belongs to {result.instance!r}, not to {graph.name!r}", file=file)
     try:
-        for sink, layout in (result.layouts or {}).items():
-            checked_pieces(graph, sink_number(graph, sink), layout)
+        with errors_at("layouts"):
+            for sink, layout in (result.layouts or {}).items():
+                checked_pieces(graph, layout_sink(graph, sink), layout)
     except InputError as error:
         pieces = [piece for layout in (result.layouts or {}).values() for piece in layout]
         if graph.tile_memory is None and any(origin == TILE for origin, *_ in pieces):

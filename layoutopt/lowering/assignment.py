@@ -22,9 +22,12 @@ from layoutopt.graphs.locations import (
     Origins,
     check_graph,
     check_layouts,
+    checked_array,
+    checked_pieces,
+    layout_sink,
     plain_piece,
 )
-from layoutopt.graphs.ops import Array, Kind, size
+from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
@@ -68,10 +71,10 @@ def read_origins(graph: GraphStore, given: Assignment | None, what: str) -> Orig
     numbers: Locations | None = None
     for key, layout in (given or {}).items():
         try:
-            sink = _sink(graph, key)
+            sink = layout_sink(graph, key)
             if isinstance(layout, np.ndarray):
                 numbers = numbers or Locations(graph)
-                found[sink.index] = _of_array(numbers, sink, layout)
+                found[sink.index] = numbers.origins(checked_array(numbers, sink, layout))
             else:
                 _check_named(graph, layout)
                 found[sink.index] = _of_pieces(graph, sink, layout)
@@ -112,7 +115,7 @@ def whole_layouts(graph: GraphStore, given: Assignment) -> LayoutDict | None:
         if isinstance(layout, np.ndarray):
             return None
         try:
-            found[_sink(graph, key).name] = tuple(plain_piece(piece) for piece in layout)
+            found[layout_sink(graph, key).name] = tuple(plain_piece(piece) for piece in layout)
         except (InputError, TypeError, ValueError):
             return None  # reading it once more tells what is wrong
     return found if found.keys() == {sink.name for sink in graph.sinks()} else None
@@ -218,49 +221,14 @@ def _require_room(graph: GraphStore, what: str) -> None:
     require(ELEMENT_BYTES * elements, f"{what}: an array of all elements of all sinks")
 
 
-def _sink(graph: GraphStore, key: Any) -> Tensor:
-    if not isinstance(key, str | Tensor):
-        raise InputError(f"{key!r} is neither the name nor the handle of a sink")
-    tensor = graph.tensor(key)
-    if tensor.kind is not Kind.SINK:
-        raise InputError(f"{tensor.name!r} is no sink; only sinks can be laid out")
-    return tensor
-
-
-def _of_array(numbers: Locations, sink: Tensor, where: Array) -> tuple[Array, Array]:
-    if where.shape != sink.shape or not np.issubdtype(where.dtype, np.integer):
-        raise InputError(
-            f"sink {sink.name!r}: an array of locations must hold integers in shape "
-            f"{list(sink.shape)}, got {where.dtype} in {list(where.shape)}"
-        )
-    if where.size and not (where.min() >= -1 and where.max() < numbers.count):
-        raise InputError(
-            f"sink {sink.name!r}: locations are numbered 0..{numbers.count - 1} (-1: not given), "
-            f"got {where.min()}..{where.max()}"
-        )
-    return numbers.origins(where.reshape(-1))
-
-
 def _of_pieces(graph: GraphStore, sink: Tensor, layout: Any) -> tuple[Array, Array]:
     tensors, elements = np.full(sink.size, -1), np.zeros(sink.size, np.int64)
-    try:
-        layout = [plain_piece(piece) for piece in layout]
-    except (TypeError, ValueError):
-        raise InputError(
-            f"sink {sink.name!r}: needs an array of locations, or pieces (origin, from, to, "
-            "((extent, from_stride, to_stride), ...))"
-        ) from None
-    for n, piece in enumerate(layout):
-        origin = graph.number(piece[0])
-        if graph.ops[graph.producers[origin]].kind is Kind.VIEW:
-            raise InputError(f"sink {sink.name!r}: piece {n}: {piece[0]!r} has no own locations")
-        fault = result.fault(piece, sink.size, size(graph.shapes[origin]))
-        written = None if fault else result.written(piece)
-        if written is not None and ((tensors[written] >= 0).any() or _repeats(written)):
-            fault = "sets an element that is set already"
-        if fault:
-            raise InputError(f"sink {sink.name!r}: piece {n}: {fault}")
-        tensors[written], elements[written] = origin, result.read(piece)
+    for n, piece in enumerate(checked_pieces(graph, sink, layout)):
+        written = result.written(piece)
+        if (tensors[written] >= 0).any() or _repeats(written):
+            told = "sets an element that is set already"
+            raise InputError(f"sink {sink.name!r}: piece {n}: {told}")
+        tensors[written], elements[written] = graph.number(piece[0]), result.read(piece)
     return tensors, elements
 
 

@@ -177,16 +177,16 @@ def test_on_a_tile_memory_colours_are_tiles() -> None:
     [
         ({"y": ()}, "unknown tensor"),
         ({"s": ()}, "'s' is not a sink"),
-        ({"x": 3}, "needs pieces"),
-        ({"x": [("s", 0, 0)]}, "needs pieces"),
-        ({"x": [("s", 0.5, 0, ())]}, "needs pieces"),
+        ({"x": 3}, "or pieces"),
+        ({"x": [("s", 0, 0)]}, "or pieces"),
+        ({"x": [("s", 0.5, 0, ())]}, "or pieces"),
         ({"x": [("z", 0, 0, ())]}, "unknown tensor"),
         ({"x": [("v", 0, 0, ())]}, "no locations of its own"),
         ({"x": [("s", 2, 0, ())]}, "within 0..1"),
         ({"x": np.zeros((2, 1), int)}, "shape [2]"),
-        ({"x": np.zeros(2)}, "location numbers"),
-        ({"x": np.array([0, 4])}, "from 0 to 3"),
-        ({"x": np.array([0, -2])}, "or -1"),
+        ({"x": np.zeros(2)}, "must hold integers"),
+        ({"x": np.array([0, 4])}, "numbered 0..3"),
+        ({"x": np.array([0, -2])}, "(-1: not given)"),
     ],
 )
 def test_layouts_that_do_not_fit_are_refused(layouts: dict[str, object], told: str) -> None:
