@@ -9,7 +9,7 @@ import typer
 
 from layoutopt.base.errors import InputError
 from layoutopt.cli import options
-from layoutopt.cli.streams import say, write_out
+from layoutopt.cli.streams import say, write_graph
 
 
 def command(
@@ -41,7 +41,7 @@ def command(
 ) -> int:
     """Write an instance of a named family, or list the families."""
     from layoutopt.generate.families import FAMILIES, generate
-    from layoutopt.io.instance import check_name, instance_bytes, write_instance
+    from layoutopt.io.instance import check_name
 
     if family is None and (settings or seed is not None or output is not None):
         raise InputError(f"give a family; allowed: {', '.join(FAMILIES)}")
@@ -55,13 +55,7 @@ def command(
     if str(output) != "-":
         check_name(output)
     graph = generate(family, given)
-    if str(output) == "-":
-        write_out(instance_bytes(graph), output, overwrite)
-        return 0
-    write_instance(graph, output, overwrite=overwrite)
-    if not quiet:
-        free = sum(t.size for t in graph.sinks())
-        say(f"{output}: {len(graph.ops):,} ops, {len(graph.pairs):,} pairs, {free:,} free")
+    write_graph(graph, output, overwrite, quiet)
     return 0
 
 

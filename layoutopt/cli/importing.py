@@ -9,7 +9,7 @@ import typer
 
 from layoutopt.base.errors import InputError
 from layoutopt.cli import options
-from layoutopt.cli.streams import say, write_out
+from layoutopt.cli.streams import write_graph
 
 
 @options.grouped
@@ -31,7 +31,7 @@ def command(
     quiet: options.Quiet = False,
 ) -> int:
     """Write an ONNX model as an unwinding instance."""
-    from layoutopt.io.instance import check_name, instance_bytes, write_instance
+    from layoutopt.io.instance import check_name
 
     if model.suffix != ".onnx" and str(model) != "-":
         raise InputError("unknown file type; allowed: .onnx", file=str(model))
@@ -42,11 +42,5 @@ def command(
     if str(target) != "-":
         check_name(target)
     graph, _ = reading.load(model)
-    if str(target) == "-":
-        write_out(instance_bytes(graph), target, overwrite)
-        return 0
-    write_instance(graph, target, overwrite=overwrite)
-    if not quiet:
-        free = sum(t.size for t in graph.sinks())
-        say(f"{target}: {len(graph.ops):,} ops, {len(graph.pairs):,} pairs, {free:,} free")
+    write_graph(graph, target, overwrite, quiet)
     return 0

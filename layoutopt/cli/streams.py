@@ -25,6 +25,7 @@ from layoutopt.base.table import Table
 
 if TYPE_CHECKING:
     from layoutopt.base.limits import Progress
+    from layoutopt.graphs.unwinding import Graph
 
 
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -118,6 +119,19 @@ def discard_stdout() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, STDOUT)
         os.close(nowhere)
+
+
+def write_graph(graph: Graph, target: Path, overwrite: bool, quiet: bool) -> None:
+    """Write an instance file, and its summary unless the file is standard output."""
+    from layoutopt.io.instance import instance_bytes, write_instance
+
+    if str(target) == "-":
+        write_out(instance_bytes(graph), target, overwrite)
+        return
+    write_instance(graph, target, overwrite=overwrite)
+    if not quiet:
+        free = sum(t.size for t in graph.sinks())
+        say(f"{target}: {len(graph.ops):,} ops, {len(graph.pairs):,} pairs, {free:,} free")
 
 
 def write_out(data: bytes, path: Path, overwrite: bool) -> None:
