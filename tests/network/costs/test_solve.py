@@ -15,7 +15,7 @@ from layoutopt.base.limits import Limits, limited
 from layoutopt.base.result import Status, Stopped
 from layoutopt.network.costs import reductions, solve
 from layoutopt.network.costs.problem import CostAnswer, Given, Problem, cost
-from layoutopt.network.costs.reductions import reduce, tidy
+from layoutopt.network.costs.reductions import reduce, renormalise
 from layoutopt.network.costs.solve import (
     FoundLabels,
     construct,
@@ -78,7 +78,7 @@ def test_two_ways_agree_on_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def unreduced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave nothing but normal form before the stages."""
     monkeypatch.setattr(solve, "_easy", lambda *_: None)
-    monkeypatch.setattr(reductions, "RULES", ((tidy,),))
+    monkeypatch.setattr(reductions, "RULES", ((renormalise,),))
     monkeypatch.setattr(reductions, "dominate", lambda *_: [])
 
 
