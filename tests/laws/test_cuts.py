@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,49 +140,35 @@ def test_labels_that_earn_most_go_first(monkeypatch: pytest.MonkeyPatch) -> None
         sound(reduced)
 
 
-def test_without_time_nothing_is_fixed() -> None:
-    """Time is looked at before each label."""
+def test_isolating_cuts_by_hand() -> None:
+    """Time is looked at before each label; without rewards all take one, unless it is banned."""
     reduced = isolating_cuts(labelling(3, 3, TRIANGLE, APART | {(0, 0): 9}), Limits(deadline=0.0))
     assert (reduced.problem.nodes, reduced.constant) == (3, 0)
-
-
-def test_without_rewards_any_label_will_do() -> None:
-    """Where no label earns or costs anything, all nodes take one; where it is banned, none."""
     assert isolating_cuts(labelling(3, 2, TRIANGLE)).problem.nodes == 0
     assert isolating_cuts(labelling(3, 1, TRIANGLE, {}, [(1, 0)])).problem.nodes == 3
 
 
-def test_numbers_up_to_the_limit() -> None:
-    """Eight times all numbers must stay below 2^60."""
-    most = 2**57 - 1
-    for total in (most, most + 1):
-        problem = labelling(2, 2, {(0, 1): total - 4}, {(0, 0): 3, (1, 1): 1})
-        assert cuttable(problem) == (total == most)
-
-
-def test_labels_are_integers() -> None:
-    """Labels are numbers to look up, also where there is nothing to choose."""
-    for problem in (labelling(2, 1, {(0, 1): 1}), labelling(2, 2, {(0, 1): 1}, {(1, 1): 1})):
-        result = best_of_two(problem)
-        assert result is not None
-        assert result.labelling.dtype.kind == "i"
-
-
 def test_what_is_not_for_two_labels() -> None:
-    """Three labels, a negative edge or a negative reward leave it to others."""
+    """Three labels, a negative edge, reward or ban, and large sums leave it to others.
+
+    Eight times all numbers must stay below 2^60.  Labels are numbers to look up, also where there
+    is nothing to choose.
+    """
     assert best_of_two(labelling(3, 3, TRIANGLE, APART)) is None
     rewards = {(0, 0): 2, (1, 1): 1}
     assert best_of_two(labelling(3, 2, TRIANGLE | {(0, 1): -1}, rewards)) is None
     assert best_of_two(labelling(3, 2, TRIANGLE, rewards | {(2, 0): -1})) is None
     assert best_of_two(labelling(3, 2, TRIANGLE, rewards, [(0, 1)])) is None
-
-
-def test_numbers_that_do_not_fit() -> None:
-    """Flows are of 64 bits: larger sums are left to others."""
+    for total in (2**57 - 1, 2**57):
+        problem = labelling(2, 2, {(0, 1): total - 4}, {(0, 0): 3, (1, 1): 1})
+        assert cuttable(problem) == (total < 2**57)
     for size in (2**54, 2**57, 2**70):
         problem = labelling(2, 2, {(0, 1): size}, {(0, 0): 1, (1, 1): size})
-        assert cuttable(problem) == (size < 2**56)
-        assert (best_of_two(problem) is None) == (size >= 2**56)
+        assert cuttable(problem) == (size < 2**56) == (best_of_two(problem) is not None)
+    for problem in (labelling(2, 1, {(0, 1): 1}), labelling(2, 2, {(0, 1): 1}, {(1, 1): 1})):
+        result = best_of_two(problem)
+        assert result is not None
+        assert result.labelling.dtype.kind == "i"
 
 
 def test_fixing_keeps_values() -> None:
@@ -213,7 +200,10 @@ def test_bounds_and_reasons_are_handed_on(bound: int | None, expected: int | Non
 
 
 def test_projected_labels_agree_where_they_did() -> None:
-    """Named labels stay; nodes that share a fresh one share one still, and no others do."""
+    """Named labels stay; nodes that share a fresh one share one still, and no others do.
+
+    Of three named labels, 3 is the fresh one of the first node that was kept, node 1.
+    """
     shared = apart = 0
     for seed, problem in enumerate(problems(300)):
         keep = np.random.default_rng(seed).random(problem.nodes) < 0.7
@@ -230,10 +220,6 @@ def test_projected_labels_agree_where_they_did() -> None:
         apart += not same[~named][:, ~named].all()
     assert shared > 30
     assert apart > 30
-
-
-def test_fresh_labels_are_named_by_the_node_they_come_from() -> None:
-    """Of three named labels, 3 is the fresh one of the first node that was kept, node 1."""
     kept = np.array([1, 5, 6, 9])
     assert restored_names(np.array([0, 3, 4, 2]), kept, 3).tolist() == [0, 3 + 1, 3 + 5, 2]
 
@@ -294,46 +280,48 @@ def test_exchanged_labels_are_seen_through() -> None:
         assert cost(problem, cut.labels) == cut.bound == least(problem)
 
 
-def test_frustration_stays_open() -> None:
-    """Three nodes that all want to differ: one pair cannot; the relaxation pays nothing."""
-    ring = [(0, 1, DIFFERENT), (1, 2, DIFFERENT), (2, 0, DIFFERENT)]
-    cut = two_labels(Problem.of([[0, 0]] * 3, ring))
-    assert cut is not None
-    assert (cut.labels.tolist(), cut.bound, cut.constant) == ([-1, -1, -1], 0, 0)
-    assert least(cut.rest) == 1
+EQUAL: Given = ((0, None), (None, 0))
+RING = [(0, 1, DIFFERENT), (1, 2, DIFFERENT), (2, 0, DIFFERENT)]
+FORCING: Given = ((0, None), (None, 3))
+FORCED = [(0, 1, FORCING), (2, 1, FORCING)]
+NEAR = ((2**54 + 1, 2**54 + 1), (0, 0))
+
+BY_HAND: dict[str, tuple[Problem, Any]] = {
+    # Labels, bound and the cost of what is decided; None for what is infeasible or not for cuts.
+    "three that all want to differ": (Problem.of([[0, 0]] * 3, RING), ([-1, -1, -1], 0, 0)),
+    "2^54 against that and 1 more at the neighbour": (
+        Problem.of([[0, 2**54], [0, 1]], [(0, 1, NEAR)]),
+        ([1, 0], 2**54, 2**54),
+    ),
+    "a node's only label forces its neighbours": (
+        Problem.of([[None, 1], [0, 0], [-5, 2]], FORCED),
+        ([1, 1, 1], 9, 9),
+    ),
+    "two forced to differ that must be equal": (
+        Problem.of([[None, 1], [0, None]], [(0, 1, EQUAL)]),
+        Infeasible,
+    ),
+    "no label": (Problem.of([[None, None]], []), Infeasible),
+    "no pair of labels": (
+        Problem.of([[0, 0], [0, 0]], [(0, 1, [[None, None], [None, None]])]),
+        Infeasible,
+    ),
+    "three labels": (Problem.of([[0, 0, 0]]), None),
+    "no nodes": (Problem.of([]), None),
+}
 
 
-def test_costs_that_floats_do_not_tell_apart() -> None:
-    """Label 1 costs 2^54 by itself, label 0 that and 1 more at the neighbour."""
-    table: Given = ((2**54 + 1, 2**54 + 1), (0, 0))
-    cut = two_labels(Problem.of([[0, 2**54], [0, 1]], [(0, 1, table)]))
-    assert cut is not None
-    assert (cut.labels.tolist(), cut.bound) == ([1, 0], 2**54)
-
-
-def test_a_forced_label_decides_the_rest() -> None:
-    """One node's only label forces its neighbours, one after the other."""
-    equal: Given = ((0, None), (None, 3))
-    cut = two_labels(Problem.of([[None, 1], [0, 0], [-5, 2]], [(0, 1, equal), (2, 1, equal)]))
-    assert cut is not None
-    assert (cut.labels.tolist(), cut.bound, cut.constant) == ([1, 1, 1], 9, 9)
-
-
-def test_contradictions_are_found() -> None:
-    """Two nodes forced to differ that must be equal; and a label of each forbidden."""
-    equal: Given = ((0, None), (None, 0))
-    with pytest.raises(Infeasible):
-        two_labels(Problem.of([[None, 1], [0, None]], [(0, 1, equal)]))
-    with pytest.raises(Infeasible):
-        two_labels(Problem.of([[None, None]], []))
-    with pytest.raises(Infeasible):
-        two_labels(Problem.of([[0, 0], [0, 0]], [(0, 1, [[None, None], [None, None]])]))
-
-
-def test_three_labels_are_not_for_cuts() -> None:
-    """Nor are no nodes at all."""
-    assert two_labels(Problem.of([[0, 0, 0]])) is None
-    assert two_labels(Problem.of([])) is None
+@pytest.mark.parametrize("name", BY_HAND)
+def test_cuts_by_hand(name: str) -> None:
+    """What is decided, what stays open, and contradictions; of a ring one pair cannot differ."""
+    problem, expected = BY_HAND[name]
+    if expected is Infeasible:
+        with pytest.raises(Infeasible):
+            two_labels(problem)
+        return
+    cut = two_labels(problem)
+    assert (None if cut is None else (cut.labels.tolist(), cut.bound, cut.constant)) == expected
+    assert name[:5] != "three" or cut is None or least(cut.rest) == 1
 
 
 def test_large_grids_are_proved() -> None:
@@ -353,7 +341,10 @@ def test_large_grids_are_proved() -> None:
 
 
 def test_parts_of_two_labels_are_cut() -> None:
-    """On 200 random problems with labels forbidden a cut's labelling, if any, is optimal."""
+    """On 200 random problems with labels forbidden a cut's labelling, if any, is optimal.
+
+    Sums beyond the limit of problems, nodes of three labels and open ones are left to others.
+    """
     found = 0
     for seed in range(200):
         problem = random_tables(seed, labels=3)
@@ -369,24 +360,15 @@ def test_parts_of_two_labels_are_cut() -> None:
             assert work.value(labels) == best
             found += 1
     assert found > 20
-
-
-def test_parts_that_do_not_fit_are_not_cut() -> None:
-    """Sums beyond the limit of problems, and nodes of three labels, are left to others."""
     work = Work.of(Problem.of([[0, 2], [1, 2]], [(0, 1, SAME)]))
     assert cut_part(work) == [0, 0]
     work.costs[0][1] = 2**57 - 4  # with 2 and 1 half of the limit, less 1
     assert cut_part(work) == [0, 0]
     work.costs[0][1] += 1
     assert cut_part(work) is None
-    assert cut_part(Work.of(Problem.of([[0, 0, 0]]))) is None
+    for problem in (Problem.of([[0, 0, 0]]), Problem.of([[0, 0]] * 3, RING)):
+        assert cut_part(Work.of(problem)) is None
     assert cut_part(Work([])) is None
-
-
-def test_parts_with_open_nodes_are_not_cut() -> None:
-    """Where the cut leaves nodes open it decides nothing."""
-    ring = [(0, 1, DIFFERENT), (1, 2, DIFFERENT), (2, 0, DIFFERENT)]
-    assert cut_part(Work.of(Problem.of([[0, 0]] * 3, ring))) is None
 
 
 NEVER = 1000
