@@ -147,27 +147,25 @@ class TestRemove:
         assert same(graph, wanted)
 
 
-class TestRemovePairs:
-    """Removing pairs."""
+def test_all_of_two_tensors() -> None:
+    """Every pair of the two goes, whichever way it was written, and is returned."""
+    graph = small()
+    told(graph)  # so that something could have been kept in mind
+    gone = graph.remove_pairs("x", "y")
+    assert [(p.a.name, p.b.name, int(p.value)) for p in gone] == [("x", "y", 1), ("y", "x", 4)]
+    assert [int(v) for _, _, v in graph.pairs] == [2, 3, 5, 6]
+    assert [(p.name, int(v)) for p, v in graph.valued_partners("y")] == [("b:0", 2)]
+    assert same(graph, rebuilt(graph))
 
-    def test_all_of_two_tensors(self) -> None:
-        """Every pair of the two goes, whichever way it was written, and is returned."""
-        graph = small()
-        told(graph)  # so that something could have been kept in mind
-        gone = graph.remove_pairs("x", "y")
-        assert [(p.a.name, p.b.name, int(p.value)) for p in gone] == [("x", "y", 1), ("y", "x", 4)]
-        assert [int(v) for _, _, v in graph.pairs] == [2, 3, 5, 6]
-        assert [(p.name, int(v)) for p, v in graph.valued_partners("y")] == [("b:0", 2)]
-        assert same(graph, rebuilt(graph))
 
-    def test_there_is_none(self) -> None:
-        """Two tensors without a pair are refused, by name."""
-        graph = small()
-        with refused("there is no valued pair of 'c' and 'b:1'"):
-            graph.remove_pairs("c", "b:1")
-        with refused("there is no valued pair of 'y' and 'y'"):
-            graph.remove_pairs("y", "y")
-        assert same(graph, small())
+def test_there_is_none() -> None:
+    """Two tensors without a pair are refused, by name."""
+    graph = small()
+    with refused("there is no valued pair of 'c' and 'b:1'"):
+        graph.remove_pairs("c", "b:1")
+    with refused("there is no valued pair of 'y' and 'y'"):
+        graph.remove_pairs("y", "y")
+    assert same(graph, small())
 
 
 class TestRename:
