@@ -195,7 +195,13 @@ class _Simplifier:
         return SimplifiedModel(self.model, self.weights, given.gone(graph), notes)
 
     def _infer(self) -> None:
-        self.types = types_of(with_shapes(bare_model(self.model)).graph)
+        bare = bare_model(self.model)
+        held = {x.name for x in bare.graph.initializer}
+        every = list(bare.graph.output)
+        set_items(bare.graph.output, [x for x in every if x.name not in held])
+        found = with_shapes(bare).graph  # which does not read the values of outputs
+        found.output.extend(x for x in every if x.name in held)
+        self.types = types_of(found)
         count_from_the_first(self.model, self.types)
 
     def _simplify(self, graph: GraphProto, outside: _Outside) -> None:
