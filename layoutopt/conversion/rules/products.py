@@ -158,9 +158,11 @@ def fused_products(op: Op) -> Iterator[Remapped]:
     batches = (0, 1) if left == right else (0,)  # else onnxruntime takes no batch behind
     each = [*product((0, 1), batches)]
     count = max(left, right)
-    empty = 0 in (op.shape(0) or ()) + (op.shape(1) or ())  # which no left operand is broadcast to
+    ways = [*product((False, True), each, each)]
+    if 0 in (op.shape(0) or ()) + (op.shape(1) or ()):  # which onnxruntime broadcasts as written
+        ways = [(False, (op.integer("transA", 0), 0), (op.integer("transB", 0), 0))]
     for order in permutations(range(count - 2)):
-        for swapped, first, second in product((False,) if empty else (False, True), each, each):
+        for swapped, first, second in ways:
             yield _fused(op, order, swapped, (first, second))
 
 
