@@ -20,7 +20,7 @@ from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.protobuf import bodies, captured, is_standard, names_read, versions_of
 from layoutopt.onnx.shapes import skeleton
-from layoutopt.onnx.types import TensorType, differ, types
+from layoutopt.onnx.types import TensorType, differ, turned_axes, types
 from layoutopt.onnx.validate import check_functions, check_nodes, check_version
 from layoutopt.onnx.weights import overridable
 
@@ -269,14 +269,24 @@ class _Reader:
 def _permuted(
     known: GraphProto, shapes: Mapping[str, TensorType]
 ) -> Iterator[tuple[str, TensorType]]:
-    """Yield tensors of unknown rank that are transposed, with the rank that these permute."""
+    """Yield tensors that are transposed, of which ONNX tells too little or too much.
+
+    Of unknown ranks those that are permuted are told.  What a Loop carries may have other sizes
+    after a round than it is declared with: what its transpose does not tell is left open.
+    """
     for node in known.node:
+        if node.op_type != "Transpose" or not is_standard(node.domain):
+            continue
         perm = next((a.ints for a in node.attribute if a.name == "perm"), ())
-        if node.op_type == "Transpose" and is_standard(node.domain) and perm:
-            for name in (*node.input, *node.output):
-                kind = shapes.get(name, UNKNOWN)
-                if kind.shape is None:
-                    yield name, kind._replace(shape=(None,) * len(perm))
+        before, after = (shapes.get(n, UNKNOWN) for n in (node.input[0], node.output[0]))
+        for name, kind in ((node.input[0], before), (node.output[0], after)):
+            if kind.shape is None and perm:
+                yield name, kind._replace(shape=(None,) * len(perm))
+        if before.shape is not None:
+            rank = len(before.shape)
+            told = dict(zip(turned_axes(node, rank), after.shape or (None,) * rank, strict=False))
+            sizes = (None if told.get(n) is None else x for n, x in enumerate(before.shape))
+            yield node.input[0], before._replace(shape=tuple(sizes))
 
 
 def _typed(graph: ConversionGraph, shapes: Mapping[str, TensorType]) -> dict[str, TensorType]:
