@@ -154,10 +154,10 @@ class Answer:
 
     @property
     def gap(self) -> float | None:
-        """``|bound - objective| / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
+        """``(bound - objective) / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
         if self.objective is None or self.bound is None:
             return None
-        missing = abs(Fraction(self.bound) - Fraction(self.objective))
+        missing = Fraction(self.bound) - Fraction(self.objective)
         return numbers.relative(missing, self.objective)
 
 

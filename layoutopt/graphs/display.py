@@ -408,9 +408,10 @@ class _Tiles(Locations):
 def _given(numbers: Locations, layouts: Layouts) -> dict[int, Array | list[Piece]]:
     """Return checked layouts: location numbers, flat, or pieces."""
     found: dict[int, Array | list[Piece]] = {}
-    with errors_at("layouts"):
-        for key, layout in layouts.items():
-            sink = layout_sink(numbers.graph, key)
+    for key, layout in layouts.items():
+        named = numbers.graph.tensor(key)
+        with errors_at("layouts"):
+            sink = layout_sink(numbers.graph, named)
             if isinstance(layout, np.ndarray):
                 flat = checked_array(numbers, sink, layout)
                 found[sink.index] = np.where(flat < 0, numbers.own(sink.index), flat)

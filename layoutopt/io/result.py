@@ -196,8 +196,9 @@ def with_graph(result: UnwindingResult, graph: GraphStore, file: str) -> Unwindi
     if graph.name != result.instance:
         raise InputError(f"belongs to {result.instance!r}, not to {graph.name!r}", file=file)
     try:
-        with errors_at("layouts"):
-            for sink, layout in (result.layouts or {}).items():
+        for name, layout in (result.layouts or {}).items():
+            sink = graph.tensor(name)
+            with errors_at("layouts"):
                 checked_pieces(graph, layout_sink(graph, sink), layout)
     except InputError as error:
         pieces = [piece for layout in (result.layouts or {}).values() for piece in layout]

@@ -85,6 +85,12 @@ class Solution(Answer):
         """What no allowed labelling betters, proved; ``None`` where nothing is known."""
         return _in_units(self.least, self.network.unit)
 
+    @property
+    def gap(self) -> float | None:
+        """``|bound - objective| / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
+        found = super().gap
+        return None if found is None else abs(found)
+
     @cached_property
     def labels(self) -> dict[str, str | int]:
         """The label of each node by name; the label's number where it has no name."""
