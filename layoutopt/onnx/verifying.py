@@ -60,9 +60,14 @@ def _fault(before: ModelProto, after: ModelProto) -> str:
     light = without_weights(after)
     for check in (_checked, _typed):
         reason = _refusal(check, light)
-        if reason and not _refusal(check, without_weights(before)):
+        given = _refusal(check, without_weights(before)) if reason else ""
+        if reason and (not given or (RANKS in reason and RANKS not in given)):
             return reason
     return ""
+
+
+RANKS = "Mismatch between number of inferred and declared dimensions"
+"""What ONNX says of branches of other ranks, with which runtimes do not even load a network."""
 
 
 def _without_defaults(model: ModelProto, held: Container[str]) -> ModelProto:

@@ -117,3 +117,17 @@ def test_annotations_name_what_is_there() -> None:
     [note] = result.model.graph.quantization_annotation
     assert [n.op_type for n in result.model.graph.node if note.tensor_name in n.output] == ["Relu"]
     assert "w" in {x.name for x in result.model.graph.initializer}
+
+
+def test_branches_of_other_ranks_stay_unknown() -> None:
+    """An old If is loaded only while one rank is not known: then the given network is kept."""
+    model = network(
+        """g (float[1] x, bool c) => (float[1] y) { y = If(c) <
+        then_branch = a () => (float[1] u) { u = Relu(x) },
+        else_branch = b () => (float[] v) { k = Constant<value = int64[1] {1}>()
+        s = Shape(w) n = Concat<axis=0>(s, rest) r = Reshape(w, n) v = Identity(r) }> }""",
+        {"w": (2, 2), "rest": np.array([-1])},
+        opset=7,
+    )
+    inputs = {"c": np.array(True), "x": np.ones(1, np.float32)}
+    assert run(layoutopt.convert(model).model, inputs)["y"].tolist() == [1]
