@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits
 from layoutopt.network.costs.work import Work
+from layoutopt.network.solvers.pairwise import Message, Relaxed
 
 Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = NDArray[np.int64]
@@ -46,11 +47,11 @@ FIRST, SMALLEST, LARGEST = 0.5, 1e-3, 2.0
 LONGER, SHORTER = 1.1, 0.66
 """By what a factor changes after a step whose direction goes on to gain, and without gain."""
 
-GAIN = 1e-3
-"""Share of the gap that :data:`LOOK` steps must close; else the ascent ends."""
+LOOK, GAIN = 40, 1e-3
+"""So many steps must close such a share of the gap; else the ascent ends."""
 
-LOOK = 40
-"""Steps between two looks at what they gained."""
+LOOK_FREE, GAIN_FREE = 10, 0.1
+"""The same where there are no rows, so that an LP solver and a search get what is left early."""
 
 PADDED = 1e30
 """What labels cost that fill up a node's array."""
@@ -302,6 +303,7 @@ class RowAscent:
             The cost of the best labelling known, without the problem's constant.
         """
         factor, worse, looked, step = FIRST, 0, -inf, 0
+        look, gain = (LOOK, GAIN) if len(self.room) else (LOOK_FREE, GAIN_FREE)
         average = at_best = np.zeros(len(self.room))
         best = self._state()
         turn = float(sum(group.table.size for group in self.groups.values())) * SWEEPS
@@ -336,9 +338,9 @@ class RowAscent:
             if self.bound >= worth - 1 + 1e-6 or factor < SMALLEST:
                 break
             step += 1
-            if step % LOOK == 0:
+            if step % look == 0:
                 gap = min(worth, abs(self.bound) * 2 + 1) - self.bound
-                if self.bound - looked < GAIN * gap:
+                if self.bound - looked < gain * gap:
                     break
                 looked = self.bound
             self.mean *= 1 - AVERAGE
@@ -348,7 +350,7 @@ class RowAscent:
             direction = np.where((best[0] > 0) | (average > 0), average, 0.0)
             size = factor * (aim - self.bound) / max(float(direction @ direction), 1e-12)
             self.prices = np.maximum(best[0] + size * direction / self.unit, 0.0)
-            limits.report("prices of rows", None, self.bound + self.work.constant)
+            limits.report("dual ascent", None, self.bound + self.work.constant)
         self._restore(best)
 
     def _excess(self, chosen: Numbers) -> Floats:
@@ -514,17 +516,14 @@ class RowAscent:
             labels[u] = own[i]
         return labels
 
-    @property
-    def means(self) -> list[list[float]]:
-        """For each node how often each label was chosen of late."""
+    def relaxed(self) -> Relaxed:
+        """Return how often labels were chosen of late, messages to second nodes, and prices."""
         ends = zip(self.begin.tolist(), map(len, self.labels), strict=True)
-        return [self.mean[a : a + n].tolist() for a, n in ends]
-
-    def messages(self) -> list[list[float]]:
-        """Return what each edge hands over to the labels of its second node."""
-        found = []
-        for (_, b), (key, k) in zip(self.ends, self.at, strict=True):
+        point = [self.mean[a : a + n].tolist() for a, n in ends]
+        messages: list[Message] = []
+        for (a, b), (key, k) in zip(self.ends, self.at, strict=True):
             group, size = self.groups[key], len(self.labels[b])
             second = group.second[k] == b
-            found.append((group.to_second if second else group.moved)[k, :size].tolist())
-        return found
+            sent = (group.to_second if second else group.moved)[k, :size].tolist()
+            messages.append(([0.0] * len(self.labels[a]), sent))
+        return Relaxed(point, messages, self.prices.tolist())

@@ -34,8 +34,11 @@ from layoutopt.network.ascent import PricedRows, RowAscent
 from layoutopt.network.costs.problem import CostAnswer, PriceStep, Proof
 from layoutopt.network.costs.reductions import apply
 from layoutopt.network.costs.solve import (
+    CELLS,
     LARGEST,
+    SHARE,
     WrittenWork,
+    cells,
     forbid,
     solve_parts,
     split,
@@ -56,12 +59,6 @@ BRANCHES = 200
 SMALL = 100
 """Most labels for that."""
 
-CELLS = 50_000
-"""Most entries of tables for which an LP solver solves the relaxation at once.
-
-Where there are more, up to :data:`SEARCHED`, it solves what a dual ascent leaves.
-"""
-
 TURN = 1.0
 """Effort of the first turn of each search, see ``Limits.turn``; every round doubles it."""
 
@@ -79,9 +76,6 @@ LATE = 1.0
 
 BETWEEN = 5.0
 """Seconds after which a better labelling is told."""
-
-SHARE = 0.4
-"""Share of the time that a dual ascent, or an LP solver, gets."""
 
 ROUNDS = 6
 """Most often the relaxation is solved."""
@@ -330,8 +324,7 @@ class _Solver:
         known = inf if self.worth is None else float(self.worth - work.constant)
         short = self.limits.within(SHARE * self.limits.left)
         ascent.run(short.restated(lambda x: x, partial(max, bound)), offer, known)
-        messages: list[Message] = [([], two) for two in ascent.messages()]
-        return Relaxed(ascent.means, messages, ascent.prices.tolist())
+        return ascent.relaxed()
 
     def _decide(self, work: Work, rows: RowSet, bound: int) -> int:
         """Search what is left by CP-SAT and HiGHS, else by branching; return the better bound."""
@@ -536,12 +529,6 @@ def _around(work: Work, seeds: list[int], size: int, draw: Random) -> list[int]:
             left -= len(work.labels(v))
             fringe += work.near[v]
     return sorted(found)
-
-
-def cells(work: Work) -> int:
-    """Return the number of pairs of labels that tables are left for."""
-    labels = {u: len(work.labels(u)) for u in work.left()}
-    return sum(labels[u] * labels[v] for u in labels for v in work.near[u] if u < v)
 
 
 def priced(

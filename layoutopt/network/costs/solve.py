@@ -14,6 +14,7 @@ from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
+from layoutopt.network.ascent import PricedRows, RowAscent
 from layoutopt.network.costs.problem import CostAnswer, Problem, cost
 from layoutopt.network.costs.reductions import apply, eliminate, reduce
 from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all
@@ -255,6 +256,12 @@ LARGE_TABLE, LARGE_TOTAL = 2**23, 2**29
 LARGE_BYTES = 2**30
 """Memory that this may take: a few of the largest tables at a time, and a byte for each entry."""
 
+CELLS = 50_000
+"""Most entries of tables for which an LP solver solves the relaxation before dual ascent."""
+
+SHARE = 0.4
+"""Share of the time that dual ascent gets."""
+
 LARGEST = 2**62
 """Costs of a part that add up to so much do not fit the solvers' 64 bits."""
 
@@ -374,25 +381,61 @@ def write(work: Work) -> WrittenWork:
     return WrittenWork(programme(costs, edges), nodes, [labels[u] for u in nodes])
 
 
+def cells(work: Work) -> int:
+    """Return the number of pairs of labels that tables are left for."""
+    labels = {u: len(work.labels(u)) for u in work.left()}
+    return sum(labels[u] * labels[v] for u in labels for v in work.near[u] if u < v)
+
+
+def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
+    """Approach the linear relaxation of a large part by dual ascent, and go on with the rest."""
+    if cells(part) <= CELLS:
+        return _relax(part, limits, start)
+    best = _better(part, start)
+
+    def offer(labels: list[int]) -> float:
+        nonlocal best
+        best = _better(part, best, labels)
+        return inf if best is None else part.value(best) - part.constant
+
+    worth = inf if best is None else part.value(best) - part.constant
+    ascent = RowAscent(part, PricedRows([], [], [], [], [], []))
+    ascent.run(limits.within(SHARE * limits.left), offer, worth)
+    labels = [part.labels(u) for u in part.left()]
+    return _continue(part, ascent.relaxed().messages, labels, best, limits, 1)
+
+
 def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Solve the linear relaxation, round it, and go on with what may still be better."""
     limits.report("relaxation")
     written = write(part)
     relaxed = relax(written.given, limits)
     if relaxed is None:  # no time, or no solution
-        return _solve_part(part, limits, start, 2)
+        return _solve_part(part, limits, start, 3)
     wishes: list[dict[int, float]] = [{} for _ in part.costs]
     for u, own, shares in zip(written.nodes, written.labels, relaxed.point, strict=True):
         wishes[u] = dict(zip(own, [round(share, 6) for share in shares], strict=True))
     best = _better(part, start, construct(part, wishes))
+    return _continue(part, relaxed.messages, written.labels, best, limits, 2)
+
+
+def _continue(
+    part: Work,
+    messages: Sequence[Message],
+    labels: Sequence[Sequence[int]],
+    best: list[int] | None,
+    limits: Limits,
+    stage: int,
+) -> FoundLabels:
+    """Forbid what messages prove to be worse than the best labelling, and solve the rest."""
     scale = max(1, min(SCALE, SCALED // (part.size() + 1)))
-    tight = tighten(part, scale, relaxed.messages, written.labels)
+    tight = tighten(part, scale, messages, labels)
     bound = -(-tight.constant // scale)
     if best is not None:
         if part.value(best) == bound:
             return FoundLabels(best, bound)
         forbid(tight, int(part.value(best)) * scale)
-    found = solve_parts(tight, limits, best, 1)
+    found = solve_parts(tight, limits, best, stage)
     return FoundLabels(_better(part, best, found.labels), max(bound, -(-found.bound // scale)))
 
 
@@ -407,7 +450,7 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
         return FoundLabels(best, bound)
     smaller = part.copy()
     forbid(smaller, int(part.value(best)))
-    found = solve_parts(smaller, limits, best, 2)
+    found = solve_parts(smaller, limits, best, 3)
     return FoundLabels(_better(part, best, found.labels), found.bound)
 
 
@@ -433,7 +476,7 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     return FoundLabels(_better(part, best, written.chosen(found.values)), bound)
 
 
-STAGES = (_relax, _polish, _search)
+STAGES = (_ascend, _relax, _polish, _search)
 """What is tried on parts that are not easy, one after the other."""
 
 

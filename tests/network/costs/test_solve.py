@@ -84,12 +84,13 @@ def unreduced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def barred(unreduced: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bar large tables as well, so that relaxation, polishing and CP-SAT remain."""
+    """Bar large tables too, so that dual ascent, relaxation, polishing and CP-SAT remain."""
+    monkeypatch.setattr(solve, "CELLS", -1)
     monkeypatch.setattr(solve, "LARGE_TABLE", 0)
 
 
 @pytest.mark.usefixtures("barred")
-@pytest.mark.parametrize("stage", [0, 1, 2])
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
 @pytest.mark.parametrize("wide", [1, pytest.param(2**45, marks=pytest.mark.cpsat)])
 def test_every_stage_ends_with_a_proof(stage: int, wide: int) -> None:
     """From any stage on 60 random problems are solved, or proved infeasible.
@@ -125,7 +126,7 @@ def test_what_polishing_closes_needs_no_search(monkeypatch: pytest.MonkeyPatch) 
     """Labels that cost 4 become ones that cost 2, which is the least of the table."""
     monkeypatch.setattr(cpsat, "solve_programme", None)
     work = opened(Problem.of([[0, 0, 0]] * 2, [(0, 1, [[4, 3, 2], [3, 5, 9], [9, 4, 6]])]))
-    found = solve_parts(work, Limits(), [0, 0], 1)
+    found = solve_parts(work, Limits(), [0, 0], 2)
     assert (found.labels, found.bound) == ([0, 2], 2)
 
 
@@ -138,12 +139,12 @@ def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> Non
             problem = random_problem(seed)
             best, work = optimum(problem), opened(problem)
             if work is not None and best is not None:
-                found = solve_parts(work, Limits(), None, 2)
+                found = solve_parts(work, Limits(), None, 3)
                 assert found.labels is not None
                 assert opened(problem).value(found.labels) == best == found.bound
     monkeypatch.setattr(solve, "available", lambda: 2**20)
     monkeypatch.setattr(solve, "eliminate", None)
-    found = solve_parts(opened(random_problem(1)), Limits(), None, 2)
+    found = solve_parts(opened(random_problem(1)), Limits(), None, 3)
     assert found.bound == optimum(random_problem(1))
 
 
