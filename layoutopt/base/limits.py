@@ -177,9 +177,9 @@ class Limits:
         return int(bound - objective) <= Fraction(str(self.gap)) * int(earned)
 
     def restated(
-        self, objective: Callable[[float], float], bound: Callable[[float], float]
+        self, objective: Callable[[float], float | None], bound: Callable[[float], float | None]
     ) -> Limits:
-        """Return the same limits, with objective and bound of progress converted."""
+        """Return the same limits, with objective and bound of progress converted or left out."""
         tell = self.tell
         if tell is None:
             return self
@@ -216,6 +216,10 @@ class Limits:
         """Return the same limits for a problem whose numbers are multiples of ``unit``."""
         limits = self.restated(lambda x: x * unit, lambda x: x * unit)
         return replace(limits, debt=-(-self.debt // unit))
+
+    def partial(self) -> Limits:
+        """Return the same limits for a part, whose figures would mislead in progress reports."""
+        return self.restated(lambda _: None, lambda _: None)
 
     def silent(self) -> Limits:
         """Return the same limits without progress reports."""

@@ -193,7 +193,12 @@ def _solved(
     first = None if start is None else started(given, start)
     sign = -1 if given.sense == "max" else 1
     saving = limits.saving(min(limits.left / 3, CERTIFYING)) if certificate else limits
-    answer = minimise(canonical(given), saving, first, known_solver(given, solver))
+
+    def shown(cost: float) -> float:
+        return float(sign * given.unit) * cost
+
+    told = saving.restated(shown, shown)
+    answer = minimise(canonical(given), told, first, known_solver(given, solver))
     labels = _better(given, answer.labelling, first)
     found = Solution(
         network=given,
@@ -412,14 +417,17 @@ def closed(
     bound: int | None = network.constant
     stopped = Stopped.FINISHED
     labels: Array | None = np.zeros(len(network), np.int64)
+    told = limits.restated(lambda x: x + network.constant, lambda x: x + network.constant)
+    if labelled.any() and tabled.any():
+        told = limits.partial()
     for inside, solve_some in ((labelled, _by_labels), (tabled, by_tables)):
         nodes = np.flatnonzero(inside)
         if not len(nodes):
             continue
         part = take(network, nodes)
         own = None if start is None else _own_fresh(start[nodes], part.sizes)
-        share = limits.within(limits.left * (0.5 if labelled.any() and tabled.any() else 1.0))
-        answer = solve_some(part, limits if inside is tabled else share, own, solver)
+        share = told.within(told.left * (0.5 if labelled.any() and tabled.any() else 1.0))
+        answer = solve_some(part, told if inside is tabled else share, own, solver)
         if answer.infeasible:
             return answer
         if answer.stopped is not Stopped.FINISHED:
@@ -536,9 +544,11 @@ def _by_labels(part: Network, limits: Limits, start: Array | None, solver: str) 
     if start is not None:
         first = np.where(start < sizes, start + shift, named + np.maximum(start - sizes, 0))
     name = "random-greedy" if solver == "greedy" else solver
-    found = load(name, Takes.LABELLING)(problem, limits, first)
+    most = sum(top.tolist())
+    told = limits.restated(lambda x: most - x, lambda x: most - x)
+    found = load(name, Takes.LABELLING)(problem, told, first)
     labels = None if found.labelling is None else _named(part, found.labelling, shift, named)
-    bound = None if found.bound is None else sum(top.tolist()) - int(found.bound)
+    bound = None if found.bound is None else most - int(found.bound)
     objective = None if labels is None else part.cost(labels)
     return CostAnswer(objective=objective, bound=bound, labelling=labels, stopped=found.stopped)
 

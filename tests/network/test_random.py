@@ -19,7 +19,8 @@ from tests.network.oracle import best, draw
 def _agree(first: int, *, rows: bool) -> None:
     for seed in range(first, first + 50):
         network = draw(seed, rows=rows)
-        wanted, found = best(network), solve(network)
+        heard: list[Progress] = []
+        wanted, found = best(network), solve(network, progress=heard.append)
         if wanted is None:
             assert found.status == "infeasible", seed
         else:
@@ -27,6 +28,11 @@ def _agree(first: int, *, rows: bool) -> None:
             assert not network.fault(found.choice), seed
             got = (network.cost(found.choice), found.cost, found.least)
             assert got == (wanted,) * 3, seed
+            sign, cost = -1 if network.sense == "max" else 1, float(wanted * network.unit)
+            near = 1e-9 * abs(cost) + 1e-9
+            for told in heard:  # in the network's own unit and sense
+                assert told.objective is None or sign * (told.objective - cost) >= -near, seed
+                assert told.bound is None or sign * (told.bound - cost) <= near, seed
 
 
 @pytest.mark.parametrize("first", range(0, 300, 50))

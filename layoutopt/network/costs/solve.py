@@ -400,7 +400,7 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
     worth = inf if best is None else part.value(best) - part.constant
     ascent = RowAscent(part, PricedRows([], [], [], [], [], []))
-    ascent.run(limits.within(SHARE * limits.left), offer, worth)
+    ascent.run(limits.partial().within(SHARE * limits.left), offer, worth)
     labels = [part.labels(u) for u in part.left()]
     return _continue(part, ascent.relaxed().messages, labels, best, limits, 1)
 
