@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import TypeAlias
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from layoutopt.base.limits import Limits
 from layoutopt.network.costs.work import Cost, Infeasible, Table, Work, normalise, normalise_all
 from layoutopt.network.elimination import Factor, minimise, narrow_order
-from layoutopt.network.problem import IntArray
 
 LARGEST = 2**18
 """Three nodes' numbers of labels multiply to no more than this when the middle one leaves."""
@@ -359,30 +358,41 @@ def eliminate(
     """
     if 2 * work.size() >= NEVER:
         return None
-    labels = {u: work.labels(u) for u in work.left()}
-    widths = {u: len(own) for u, own in labels.items()}
-    scopes = narrow_order({u: set(work.near[u]) for u in labels}, widths, table, total)
+    widths = {u: len(work.labels(u)) for u in work.left()}
+    scopes = narrow_order({u: set(work.near[u]) for u in widths}, widths, table, total)
     if scopes is None:
         return None
-    factors: list[Factor] = [
-        ((u,), _array([[work.costs[u][i] for i in own]])[0]) for u, own in labels.items()
-    ]
-    for u, v, costs in work.edges():
-        factors.append(((u, v), _array([[costs[i][j] for j in labels[v]] for i in labels[u]])))
-    found = minimise(scopes, widths, factors, limits, NEVER)
+    found = minimise(scopes, widths, factors_of(work)[0], limits, NEVER)
     if found is None:
         return None
     chosen, least = found
     if least >= NEVER:
         raise Infeasible
+    return own_labels(work, chosen)
+
+
+def factors_of(work: Work) -> tuple[list[Factor], int]:
+    """Return tables over the labels that are left, their least entries 0, and what all cost."""
+    labels = {u: work.labels(u) for u in work.left()}
+    each: list[tuple[tuple[int, ...], list[list[Cost]]]] = [
+        ((u,), [[work.costs[u][i] for i in own]]) for u, own in labels.items()
+    ]
+    for u, v, costs in work.edges():
+        each.append(((u, v), [[costs[i][j] for j in labels[v]] for i in labels[u]]))
+    least = [min(map(min, rows)) for _, rows in each]
+    if inf in least:
+        raise Infeasible
+    factors: list[Factor] = []
+    for (nodes, rows), low in zip(each, least, strict=True):
+        above = [[NEVER if c == inf else c - low for c in row] for row in rows]
+        table = np.array(above, np.int64)
+        factors.append((nodes, table if len(nodes) == 2 else table[0]))
+    return factors, int(work.constant + sum(least))
+
+
+def own_labels(work: Work, chosen: Mapping[int, int]) -> list[int]:
+    """Return a labelling by the labels' own numbers, given by places among those left."""
     whole = [0] * len(work.costs)
     for u, k in chosen.items():
-        whole[u] = labels[u][k]
+        whole[u] = work.labels(u)[k]
     return whole
-
-
-def _array(rows: list[list[Cost]]) -> IntArray:
-    least = min([min(row) for row in rows])
-    if least == inf:
-        raise Infeasible
-    return np.array([[NEVER if c == inf else c - least for c in row] for row in rows], np.int64)

@@ -10,16 +10,24 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutopt.base.errors import InputError, InternalError
+from layoutopt.base.errors import InputError, InternalError, SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
 from layoutopt.network.ascent import PricedRows, RowAscent
 from layoutopt.network.costs.problem import CostAnswer, Problem, cost
-from layoutopt.network.costs.reductions import apply, eliminate, reduce
+from layoutopt.network.costs.reductions import (
+    NEVER,
+    apply,
+    eliminate,
+    factors_of,
+    own_labels,
+    reduce,
+)
 from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all
 from layoutopt.network.cuts import cut_part, two_labels
 from layoutopt.network.elimination import shrink
+from layoutopt.network.mini_buckets import search as branch
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.pairwise import CostProgramme, Edge, Message, programme, relax
 from layoutopt.network.solvers.programme import coarse
@@ -259,6 +267,12 @@ LARGE_BYTES = 2**30
 CELLS = 50_000
 """Most entries of tables for which an LP solver solves the relaxation before dual ascent."""
 
+TURN, LONGER = 0.25, 4.0
+"""Effort of the first turn of each search, see ``Limits.turn``, and how much longer the next is."""
+
+STEPS = 8 * 10**6
+"""Steps of branching for an effort of 1."""
+
 SHARE = 0.4
 """Share of the time that dual ascent gets."""
 
@@ -455,25 +469,59 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
 
 def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
-    """Eliminate with large tables if that helps, else search by CP-SAT."""
+    """Eliminate with large tables if that helps, else search by branching and CP-SAT in turns."""
     limits.report("search")
     free = available()
-    if free is None or free > LARGE_BYTES:
+    large = free is None or free > LARGE_BYTES
+    if large:
         exact = eliminate(part, limits, LARGE_TABLE, LARGE_TOTAL)
         if exact is not None:
             return FoundLabels(exact, int(part.value(exact)))
     from layoutopt.network.solvers.cpsat import solve_programme
 
-    written = write(part)
-    best = _better(part, start)
+    written, best, bound = write(part), _better(part, start), int(part.bound())
     small, unit = coarse(written.given.programme)
-    found = solve_programme(small, limits, written.point(best))
-    if found.infeasible:
+    effort, turn = TURN, limits
+    while True:  # where there is no branching, CP-SAT has a single turn without end
+        found = _branch(part, limits, best, int(STEPS * effort)) if large else None
+        if found is not None:
+            best, bound = _better(part, best, found.labels), max(bound, found.bound)
+            if limits.over or (best is not None and part.value(best) <= bound):
+                return FoundLabels(best, bound)
+            turn = limits.turn(effort)
+        answer = solve_programme(small, turn, written.point(best))
+        if answer.infeasible:
+            raise Infeasible
+        best = _better(part, best, written.chosen(answer.values))
+        if answer.bound is not None:
+            bound = max(bound, part.constant - answer.bound * unit)
+        solved = answer.values is not None and answer.bound == small.value(answer.values)
+        if solved or turn.counted == limits.counted or limits.over:
+            return FoundLabels(best, bound)
+        effort *= LONGER
+
+
+def _branch(part: Work, limits: Limits, best: list[int] | None, most: int) -> FoundLabels | None:
+    """Branch under bounds of mini-buckets; return a better labelling, and a bound.
+
+    Returns
+    -------
+    FoundLabels or None
+        ``None`` if the part is too large.
+    """
+    if 2 * part.size() >= NEVER:
+        return None
+    factors, paid = factors_of(part)
+    value = part.constant + part.size() + 1 if best is None else int(part.value(best))
+    try:
+        widths = {u: len(part.labels(u)) for u in part.left()}
+        found = branch(widths, factors, value - paid, limits, most)
+    except SizeError:
+        return None
+    if found.complete and found.chosen is None and best is None:
         raise Infeasible
-    bound = part.bound()
-    if found.bound is not None:
-        bound = max(bound, part.constant - found.bound * unit)
-    return FoundLabels(_better(part, best, written.chosen(found.values)), bound)
+    labels = None if found.chosen is None else own_labels(part, found.chosen)
+    return FoundLabels(labels, paid + found.bound)
 
 
 STAGES = (_ascend, _relax, _polish, _search)

@@ -75,6 +75,10 @@ class Programme:
         pairs = zip(self.objective.tolist(), self.upper.tolist(), strict=True)
         return sum(abs(v) * most for v, most in pairs)
 
+    def value(self, values: IntArray) -> int:
+        """Return what a point is worth."""
+        return sum(v * x for v, x in zip(self.objective.tolist(), values.tolist(), strict=True))
+
     def reach(self) -> float:
         """Return the largest sum that a row can have, all signs aside."""
         most = np.abs(self.factors.astype(float)) * self.upper[self.columns]
