@@ -14,7 +14,6 @@ from layoutopt.base.errors import InputError, InternalError, SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
-from layoutopt.network.ascent import PricedRows, RowAscent
 from layoutopt.network.costs.problem import CostAnswer, Problem, cost
 from layoutopt.network.costs.reductions import (
     NEVER,
@@ -26,8 +25,7 @@ from layoutopt.network.costs.reductions import (
 )
 from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all
 from layoutopt.network.cuts import cut_part, two_labels
-from layoutopt.network.elimination import shrink
-from layoutopt.network.mini_buckets import search as branch
+from layoutopt.network.elimination import branch_and_bound, shrink
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.pairwise import CostProgramme, Edge, Message, programme, relax
 from layoutopt.network.solvers.programme import coarse
@@ -405,6 +403,8 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Approach the linear relaxation of a large part by dual ascent, and go on with the rest."""
     if cells(part) <= CELLS:
         return _relax(part, limits, start)
+    from layoutopt.network.ascent import PricedRows, RowAscent
+
     best = _better(part, start)
 
     def offer(labels: list[int]) -> float:
@@ -515,7 +515,7 @@ def _branch(part: Work, limits: Limits, best: list[int] | None, most: int) -> Fo
     value = part.constant + part.size() + 1 if best is None else int(part.value(best))
     try:
         widths = {u: len(part.labels(u)) for u in part.left()}
-        found = branch(widths, factors, value - paid, limits, most)
+        found = branch_and_bound(widths, factors, value - paid, limits, most)
     except SizeError:
         return None
     if found.complete and found.chosen is None and best is None:

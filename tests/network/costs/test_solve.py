@@ -86,6 +86,7 @@ def unreduced(monkeypatch: pytest.MonkeyPatch) -> None:
 def barred(unreduced: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bar large tables too, so that dual ascent, relaxation, polishing and CP-SAT remain."""
     monkeypatch.setattr(solve, "CELLS", -1)
+    monkeypatch.setattr(solve, "_branch", lambda *_: None)
     monkeypatch.setattr(solve, "LARGE_TABLE", 0)
 
 
@@ -131,6 +132,23 @@ def test_what_polishing_closes_needs_no_search(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.usefixtures("unreduced")
+@pytest.mark.parametrize("stage", [0, 3])
+def test_branching_needs_no_programme(monkeypatch: pytest.MonkeyPatch, stage: int) -> None:
+    """Random problems of a few nodes are solved, or proved infeasible, before CP-SAT is asked."""
+    monkeypatch.setattr(solve, "LARGE_TABLE", 0)
+    monkeypatch.setattr(cpsat, "solve_programme", None)
+    for seed in range(60):
+        problem = random_problem(seed, nodes=5, wide=1 + (seed % 2) * 2**40)
+        best, work = optimum(problem), opened(problem)
+        try:
+            found = None if work is None else solve_parts(work, Limits(), None, stage)
+        except Infeasible:
+            assert best is None
+            continue
+        assert found is None or best == found.bound == opened(problem).value(found.labels)
+
+
+@pytest.mark.usefixtures("unreduced")
 def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they solve needs no CP-SAT; where there is little memory, CP-SAT is needed."""
     with monkeypatch.context() as patch:
@@ -144,6 +162,7 @@ def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> Non
                 assert opened(problem).value(found.labels) == best == found.bound
     monkeypatch.setattr(solve, "available", lambda: 2**20)
     monkeypatch.setattr(solve, "eliminate", None)
+    monkeypatch.setattr(solve, "branch_and_bound", None)
     found = solve_parts(opened(random_problem(1)), Limits(), None, 3)
     assert found.bound == optimum(random_problem(1))
 

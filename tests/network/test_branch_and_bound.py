@@ -10,9 +10,8 @@ import pytest
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
-from layoutopt.network import mini_buckets
-from layoutopt.network.elimination import Factor
-from layoutopt.network.mini_buckets import search
+from layoutopt.network import elimination
+from layoutopt.network.elimination import Factor, branch_and_bound
 
 COSTS = (0, 0, 1, 2, 5, 9, 10**6)
 
@@ -46,22 +45,22 @@ def test_the_search_finds_the_least_cost(
     monkeypatch: pytest.MonkeyPatch, table: int, block: int
 ) -> None:
     """A search that ends has the best labelling, or proves that none costs less than asked for."""
-    monkeypatch.setattr(mini_buckets, "TABLE", table)
-    monkeypatch.setattr(mini_buckets, "BLOCK", block)
+    monkeypatch.setattr(elimination, "BUCKET", table)
+    monkeypatch.setattr(elimination, "BLOCK", block)
     better = ended = 0
     for seed in range(150):
         r = random.Random(seed)
         widths, factors = draw(r)
         best = least(widths, factors)
         for worth in (best + r.randint(1, 20), best, best - 1 if best else 0):
-            found = search(widths, factors, worth, Limits(), 10**9)
+            found = branch_and_bound(widths, factors, worth, Limits(), 10**9)
             assert found.complete
             assert found.bound == min(best, worth)
             assert (found.chosen is not None) == (best < worth)
             if found.chosen is not None:
                 assert cost(factors, found.chosen) == best
                 better += 1
-        early = search(widths, factors, best + 5, Limits(), r.randint(0, 30))
+        early = branch_and_bound(widths, factors, best + 5, Limits(), r.randint(0, 30))
         assert early.bound <= best
         assert early.chosen is None or cost(factors, early.chosen) < best + 5
         ended += early.complete
@@ -73,6 +72,6 @@ def test_what_is_too_large_is_refused() -> None:
     """Sums must fit 64 bits, and a search of very many nodes is hopeless."""
     one: Factor = ((0,), np.array([0, 1]))
     with pytest.raises(SizeError):
-        search({0: 2}, [one], 2**61, Limits(), 1)
+        branch_and_bound({0: 2}, [one], 2**61, Limits(), 1)
     with pytest.raises(SizeError):
-        search(dict.fromkeys(range(mini_buckets.NODES + 1), 2), [one], 2, Limits(), 1)
+        branch_and_bound(dict.fromkeys(range(elimination.NODES + 1), 2), [one], 2, Limits(), 1)
