@@ -35,7 +35,7 @@ from layoutopt.network.network import Array, Network
 FORMAT = "layoutopt/certificate/1"
 
 ENTRIES = 10**6
-"""Most entries of rows, and of tables, for which evidence is sought beside the solver's own."""
+"""Most entries of rows for which evidence is sought beside the solver's own."""
 
 
 def document_of(network: Network) -> dict[str, Any]:
@@ -112,7 +112,6 @@ def _optimality(
         found = _steps(stated, given, network, proof)
     most, _ = bound(given.pairwise, found)
     entries = sum(usage.entries for usage in network.usages)
-    entries += sum(table.size for _, _, table in given.pairwise.edges)
     if stated.worth(most + given.constant) != cost and entries <= ENTRIES:
         other = evidence(given.pairwise, _moved(stated, given, labels), limits, word=False)
         least, _ = bound(given.pairwise, other)
