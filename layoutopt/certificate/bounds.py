@@ -47,9 +47,9 @@ def _exhaustive(problem: Pairwise, _: Evidence, depth: int) -> Bound:
     """Enumerate all labellings that satisfy the rows."""
     free = [u for u, width in enumerate(problem.widths) if width > 1]
     sizes = [problem.widths[u] for u in free]
-    rows = [row for row in (problem.inside(own) for own in problem.rows) if row]
-    if prod(sizes) > MOST_LABELLINGS or prod(sizes) * len(rows) > MOST_ENTRIES:
+    if prod(sizes) > MOST_LABELLINGS or prod(sizes) * len(problem.rows) > MOST_ENTRIES:
         raise Refused(f"there are more than {MOST_LABELLINGS} labellings to enumerate")
+    rows = [row for row in (problem.inside(own) for own in problem.rows) if row]
     if not rows:
         return _table(problem, {"order": [*range(len(problem.widths))]}, depth)
 
