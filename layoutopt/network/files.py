@@ -102,9 +102,8 @@ def write(network: Network, path: str | Path, *, overwrite: bool = True) -> None
         is false.
     """
     target = files.named(path)
-    ending = (
-        target.suffix if target.suffix == ".npz" else Path(target.name.removesuffix(".gz")).suffix
-    )
-    if ending not in WRITERS:
-        raise InputError("must end in .json, .npz, .cfn, .json.gz or .cfn.gz", file=str(path))
-    files.write_bytes(target, WRITERS[ending](network), overwrite=overwrite)
+    for ending in WRITERS:
+        if target.name.endswith(ending if ending == ".npz" else (ending, f"{ending}.gz")):
+            files.write_bytes(target, WRITERS[ending](network), overwrite=overwrite)
+            return
+    raise InputError("must end in .json, .npz, .cfn, .json.gz or .cfn.gz", file=str(path))
