@@ -375,6 +375,8 @@ class ReducedPairwise(_Worths):
 
     def rest(self) -> Pairwise:
         """Return the rest as a problem."""
+        if sum(rows.entries for rows in self.rows) > MOST_ENTRIES:
+            raise Refused(f"the rest has more than {MOST_ENTRIES} entries of rows")
         left = self.left()
         place = {u: k for k, u in enumerate(left)}
         unary = [np.ma.array(self.unary[u], mask=~self.good[u]) for u in left]

@@ -169,6 +169,12 @@ class ActiveRows:
         bad = above | (self._amounts < np.repeat(fall, self._sizes))
         return np.asarray(self._at[bad & good[self._at]])
 
+    @property
+    def entries(self) -> int:
+        """Number of items of all rows that may be violated together."""
+        before = np.append(0, np.cumsum(self.active))
+        return int((before[self.group.end] - before[self.group.begin]).sum())
+
     def drop(self, good: Array) -> bool:
         """Drop rows that are always satisfied; return whether one is never."""
         least, most = self._ranges(good)
