@@ -31,8 +31,8 @@ TABLE_LIMIT = 2**18
 WORK_LIMIT = 2**26
 """Largest sum of the sizes of all tables."""
 
-BUCKET, BUCKETS = 2**20, 2**26
-"""Most entries of a mini-bucket, and of one of each node together."""
+BUCKET, LEFT = 2**20, 2**25
+"""Most entries of a mini-bucket, and of what all eliminations leave together."""
 
 NODES = 500
 """Most nodes for which there is a search."""
@@ -251,8 +251,7 @@ def branch_and_bound(
     if len(widths) > NODES or (len(given) + len(widths)) * worth >= LARGEST:
         raise SizeError("the problem is too large for branch and bound by mini-buckets")
     order = _small_first(widths, given)
-    table = min(BUCKET, BUCKETS // max(1, len(order)))
-    buckets, least = _buckets(order, widths, given, worth, table)
+    buckets, least = _buckets(order, widths, given, worth)
     block = max(1, min(BLOCK, ENTRIES // max(1, len(order) * max(widths.values(), default=1))))
     best: IntArray | None = None
     place = {u: k for k, u in enumerate(order)}
@@ -314,23 +313,40 @@ def _extended(
 
 
 def _buckets(
+    order: Sequence[int], widths: Mapping[int, int], factors: Sequence[Factor], worth: int
+) -> tuple[list[_Bucket], int]:
+    """Eliminate all nodes by the largest mini-buckets that leave little enough."""
+    table = BUCKET
+    while (made := _eliminated_by(table, order, widths, factors, worth)) is None:
+        table //= 8
+    return made
+
+
+def _eliminated_by(
+    table: int,
     order: Sequence[int],
     widths: Mapping[int, int],
     factors: Sequence[Factor],
     worth: int,
-    table: int,
-) -> tuple[list[_Bucket], int]:
-    """Eliminate all nodes, no cost counting more than ``worth``; return buckets and a bound."""
+) -> tuple[list[_Bucket], int] | None:
+    """Eliminate all nodes, no cost counting more than ``worth``; return buckets and a bound.
+
+    ``None`` if mini-buckets of so many entries would leave too much; where there are none, each
+    table is eliminated alone, which leaves less than was given.
+    """
     rank = {u: k for k, u in enumerate(order)}
     waiting: list[list[Factor]] = [[((u,), np.zeros(widths[u], np.int64))] for u in order]
     for nodes, costs in factors:
         scope = tuple(sorted(nodes, key=rank.__getitem__))
         turned = costs.transpose([nodes.index(u) for u in scope])
         waiting[rank[scope[0]]].append((scope, turned))
-    found, least = list[_Bucket](), 0
+    found, least, entries = list[_Bucket](), 0, 0
     for k, u in enumerate(order):
         groups = _groups(waiting[k], widths, table)
         left = [_eliminated(group, rank, widths, worth) for group in groups]
+        entries += sum(costs.size for _, costs in left)
+        if table and entries > LEFT:
+            return None
         for scope, costs in left:
             if scope:
                 waiting[rank[scope[0]]].append((scope, costs))

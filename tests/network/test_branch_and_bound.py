@@ -41,12 +41,14 @@ def least(widths: dict[int, int], factors: list[Factor]) -> int:
 
 @pytest.mark.parametrize("table", [1, 8, 2**20])
 @pytest.mark.parametrize("block", [1, 2**12])
+@pytest.mark.parametrize("left", [20, 2**25])
 def test_the_search_finds_the_least_cost(
-    monkeypatch: pytest.MonkeyPatch, table: int, block: int
+    monkeypatch: pytest.MonkeyPatch, table: int, block: int, left: int
 ) -> None:
     """A search that ends has the best labelling, or proves that none costs less than asked for."""
     monkeypatch.setattr(elimination, "BUCKET", table)
     monkeypatch.setattr(elimination, "BLOCK", block)
+    monkeypatch.setattr(elimination, "LEFT", left)
     better = ended = 0
     for seed in range(150):
         r = random.Random(seed)
