@@ -209,6 +209,15 @@ def test_large_networks_keep_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> 
     assert seen == {"optimal", "feasible"}
 
 
+def test_tables_do_not_count_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evidence is sought for networks without rows, however large their tables are."""
+    monkeypatch.setattr(certifying, "ENTRIES", 0)
+    network = draw(0)
+    assert sum(table.costs.size for table in network.tables)
+    cost = best(network) * network.unit
+    assert check_certificate(network, certified(network)) == ("optimal", cost, cost, False)
+
+
 def test_changed_proofs_are_refused_or_true(monkeypatch: pytest.MonkeyPatch) -> None:
     """No change of a step, price, message or bound proves what trying all labellings denies."""
     monkeypatch.setattr(coupling, "BRANCHES", 0)

@@ -227,3 +227,11 @@ def test_archives_are_read_by_their_content(tmp_path: Path) -> None:
             InputError, match=key.partition(".")[0] if "." not in key else "rows 0 to"
         ):
             read(path)
+
+
+@pytest.mark.parametrize("name", ["n.npz.gz", "n.json.xz", "n.wcsp", "n.txt", "n"])
+def test_networks_are_written_under_documented_names_only(tmp_path: Path, name: str) -> None:
+    """Another name is refused, and no file appears."""
+    with pytest.raises(InputError, match="must end in"):
+        write(draw(1), tmp_path / name)
+    assert not [*tmp_path.iterdir()]
