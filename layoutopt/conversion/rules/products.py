@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
 from typing import Any
 
-from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.op import Op, Size
 from layoutopt.conversion.rules.operator import Axes, Follow, RemapError, Remapped, Rule, fitted
 from layoutopt.layout.permutations import Permutation
 
@@ -38,6 +38,10 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
             for first, second in pairs
             if not _spans(op, first, permutation[-1], summed[first], rank)
             and not _spans(op, second, permutation[-2], summed[second], rank)
+            and (
+                not any(_spans(op, second, n, summed[second], rank) for n in permutation[:-2])
+                or not _splits_matrices(op, left, right, permutation)
+            )
         )
         first, second = next(fits, (None, None))
         kept = {*permutation[-2:]} == {*summed.values()} or _has_plain_scales(op, left, right)
@@ -79,6 +83,27 @@ def _exchanged(permutation: Permutation, one: int, other: int) -> Permutation:
 def _is_one_matrix(op: Op, n: int) -> bool:
     """Return whether an operand is the same matrix for the whole batch."""
     return all(size == 1 for size in (op.shape(n) or ())[:-2])
+
+
+def _splits_matrices(op: Op, left: int, right: int, permutation: Permutation) -> bool:
+    """Return whether rows or columns become 1, and with that matrices become vectors.
+
+    Many products with vectors take far longer than one with a matrix; no transpose is worth that.
+    """
+    rank = len(permutation)
+    sides = (rank - 2, rank - 1), permutation[-2:]
+    before, after = (
+        any(_result_size(op, left, right, axis - rank) == 1 for axis in axes) for axes in sides
+    )
+    return after and not before
+
+
+def _result_size(op: Op, left: int, right: int, axis: int) -> Size:
+    """Return the size of a product's axis, counted from the last."""
+    operands = {-1: (right,), -2: (left,)}.get(axis, (left, right))
+    shapes = [op.shape(n) or () for n in operands]
+    sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
+    return next((size for size in sizes if size != 1), 1)
 
 
 def _has_plain_scales(op: Op, left: int, right: int) -> bool:
