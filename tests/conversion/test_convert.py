@@ -50,6 +50,20 @@ def test_orders_that_nothing_is_written_in(seed: int) -> None:
     _exact(drawn(seed, 14), ["bytes,count", "count,bytes"][seed % 2], seed % 5 == 0)
 
 
+@pytest.mark.parametrize("ops", [1, 2, 5])
+def test_equally_good_choices_leave_ops_as_they_are(ops: int) -> None:
+    """A transpose that can stand before or behind any of some ops stays where it is."""
+    graph = ConversionGraph("ties")
+    name = graph.input("x", (2, 3, 4, 5))
+    for n in range(2 * ops):
+        name = graph.op("Relu", [name])
+        name = graph.op("Transpose", [name], {"perm": NHWC}) if n == ops - 1 else name
+    graph.output(name)
+    found = convert_graph(graph)
+    assert found.after.transforms == 1
+    assert not found.changed
+
+
 def _exact(graph: ConversionGraph, objective: str, free_io: bool) -> None:
     found = convert_graph(graph, objective=objective, free_io=free_io)
     assert found.status is Status.OPTIMAL
