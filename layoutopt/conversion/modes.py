@@ -31,6 +31,7 @@ from layoutopt.layout.factors import (
     dim_size,
     factor_of,
     has_factors,
+    is_whole,
     main_axis,
     moved_to,
     order_of,
@@ -302,10 +303,12 @@ def _permuted(op: Op, remapped: Remapped) -> Mode:
     return replace(mode, entries=remapped.entries, operands=remapped.operands, type=remapped.type)
 
 
-def _form(permutation: Permutation | None, shape: Shape | None) -> Form | None:
+def _form(permutation: Form | None, shape: Shape | None) -> Form | None:
     """Return a permutation as a form; in front of the operand's axes it may have new ones."""
     if permutation is None or shape is None:
         return None
+    if not is_whole(permutation):
+        return permutation
     front = len(permutation) - len(shape)
     return permutation if not front else tuple([max(axis - front, -1) for axis in permutation])
 

@@ -29,6 +29,7 @@ from layoutopt.conversion.rules.registry import (
     remap,
     type_facts,
 )
+from layoutopt.layout.factors import Form, axis_of, is_whole, items_of, sizes_of
 from layoutopt.layout.permutations import Permutation
 from tests.conversion.onnx_ops import op_of, results
 from tests.conversion.remap_cases import CASES, Case
@@ -342,13 +343,16 @@ UNTRIED = {
 """Types without a case."""
 
 
-def moved(array: Array | None, permutation: tuple[int, ...] | None) -> Array | None:
+def moved(array: Array | None, permutation: Form | None) -> Array | None:
     """Return an operand in another order, with axes of 1 in front as in broadcasting.
 
-    In place of these there may be -1 in the order.
+    In place of these there may be -1 in the order.  Some axes may be joined.
     """
     if array is None or permutation is None:
         return array
+    if not is_whole(permutation):
+        axes = [axis_of(item) for item in items_of(permutation)]
+        return array.transpose(axes).reshape(*map(int, sizes_of(permutation, array.shape)))
     if -1 in permutation:
         front = permutation.count(-1)
         new = iter(range(front))

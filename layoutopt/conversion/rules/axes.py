@@ -340,6 +340,13 @@ def gathered_nd_axes(op: Op) -> tuple[Axes | None, ...]:
     return ((*front, *range(depth, rank)),)
 
 
+def cached(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move the axis of the sequence; the batch stays in front."""
+    if permutation[0] != 0:
+        raise RemapError(f"{op}: its first axis is the batch, and must stay there")
+    return {"axis": permutation.index(op.axis(-2, len(permutation)))}
+
+
 def scatter_nd(op: Op, permutation: Permutation) -> Remapped:
     """Keep the axes that indices count along in front; the others move, of updates too."""
     rank, indices, depth = len(permutation), op.rank(1), _kept_head(op, permutation)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.layout.factors import Form
 from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.permutations import Permutation, checked
 
@@ -38,7 +39,8 @@ class Remapped:
         The new attributes.  A rule need not repeat those that stay.
     inputs
         For each input the permutation that it must come in.  One that is longer than the input's
-        rank wants axes of size 1 put in front first, as in broadcasting.  None: as before.
+        rank wants axes of size 1 put in front first, as in broadcasting.  Or a form of its axes, in
+        which some are joined.  None: as before.
     outputs
         For each output the permutation in which it comes out; None: as before.
     entries
@@ -52,8 +54,8 @@ class Remapped:
     """
 
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    inputs: tuple[Permutation | None, ...] | None = None
-    outputs: tuple[Permutation | None, ...] | None = None
+    inputs: tuple[Form | None, ...] | None = None
+    outputs: tuple[Form | None, ...] | None = None
     entries: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     operands: Permutation | None = None
     type: str = ""
@@ -278,7 +280,7 @@ class Operator:
         input (W, HW or DHW), ``*`` for an axis without such a meaning; nothing for an operand of
         which nothing is known.  Or a function that returns this for an op.
     reason
-        Why the axes of an opaque op have no rule.
+        Why axes have no rule.
     blocks
         What becomes of an op whose axes are cut into parts; None if it cannot run so.
     keeps_zeros

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations, product
 from typing import Any
 
 from layoutopt.conversion.rules.op import Op, Size
 from layoutopt.conversion.rules.operator import Axes, Follow, RemapError, Remapped, Rule, fitted
+from layoutopt.layout.factors import Form
 from layoutopt.layout.permutations import Permutation
 
 
@@ -230,6 +231,37 @@ def _fused(op: Op, batch: Permutation, swapped: bool, flags: Sequence[tuple[int,
     result = (*batch, column, row) if swapped else (*batch, row, column)
     operands = (1, 0) if swapped else None
     return Remapped({**op.attributes, **attributes}, tuple(inputs), (result,), {}, operands, kind)
+
+
+HEADS_LAST: Form = (0, 2, (1, 3))
+"""Batch, sequence, and heads with their features as one axis."""
+
+
+def attention(*operands: int, **heads: int) -> Callable[[Op], Iterator[Remapped]]:
+    """Return a function that yields an attention op with its heads behind the sequence.
+
+    ONNX takes four axes, with heads before the sequence, or three: then attributes tell how many
+    heads the last axis holds.
+
+    Parameters
+    ----------
+    operands
+        The inputs with heads; so has the first result.
+    heads
+        By the names of attributes the operands whose heads they count.
+    """
+
+    def modes(op: Op) -> Iterator[Remapped]:
+        shapes = [op.shape(n) or () for n in operands]
+        counts = {name: shapes[n][1:2] for name, n in heads.items()}
+        known = all(isinstance(count, int) for own in counts.values() for count in own)
+        if all(len(shape) == 4 and 0 not in shape for shape in shapes) and known:
+            inputs = tuple(HEADS_LAST if n in operands else None for n in range(len(op.inputs)))
+            outputs = (HEADS_LAST, *(None,) * (len(op.outputs) - 1))
+            attributes = {name: count for name, (count,) in counts.items()}
+            yield Remapped({**op.attributes, **attributes}, inputs, outputs)
+
+    return modes
 
 
 def einsum(op: Op, permutation: Permutation) -> Remapped:

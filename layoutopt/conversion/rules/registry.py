@@ -114,6 +114,7 @@ def _opaque(names: str, reason: str, **facts: Any) -> list[Operator]:
     return _each(names, Category.OPAQUE, operands=(), follow=unknown_axes, reason=reason, **facts)
 
 
+HEADS: dict[str, Any] = {"rule": unmoved, "operands": (), "follow": unknown_axes}
 GEMM: dict[str, Any] = {"follow": products.gemm_axes, "alternatives": products.matrix_products}
 
 SEQUENCE = "its operands are sequences, optional values or text, which have no axes"
@@ -607,7 +608,19 @@ ROWS: list[Operator] = [
     *_opaque("If Loop Scan SequenceMap", "its body is a graph of its own"),
     *_opaque("NonZero", ORDER, shape=axes.places_shape, shrinks=True),
     *_opaque("Unique", ORDER, shrinks=True),
-    *_opaque("Attention LinearAttention RotaryEmbedding TensorScatter", ATTENTION),
+    *_opaque("LinearAttention", ATTENTION),
+    *_light(
+        "Attention",
+        alternatives=products.attention(0, 1, 2, q_num_heads=0, kv_num_heads=1),
+        **HEADS,
+    ),
+    *_light(
+        "RotaryEmbedding com.microsoft::RotaryEmbedding",
+        alternatives=products.attention(0, num_heads=0),
+        like=FIRST,
+        **HEADS,
+    ),
+    *_light("TensorScatter", axes.cached, operands=(0, 1)),
     *_opaque("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", LOSS, gradient=BARRIERS),
     *_opaque("AffineGrid", BOXES, structure=(1,), effort=FoldingEffort.UNBOUNDED),
     *_opaque("Col2Im", BOXES, structure=(1, 2), effort=FoldingEffort.UNBOUNDED),
