@@ -109,7 +109,7 @@ def random_network(draw: random.Random) -> Document:
 def test_the_pairwise_problem_is_the_choice_of_layouts() -> None:
     """Its optimum is the least score of all choices, objectives in order, on random networks."""
     several = 0
-    for seed in range(400):
+    for seed in range(150):
         statement = stated(random_network(random.Random(seed)))
         weights = statement.weights()
         own = problem(statement, weights)
@@ -117,7 +117,7 @@ def test_the_pairwise_problem_is_the_choice_of_layouts() -> None:
         found, _ = bound(own, {"kind": "table", "order": order})
         assert -found == weigh(least(statement), weights)
         several += statement.objectives > 1 and -found > 0
-    assert several > 100
+    assert several > 40
 
 
 def test_weights_keep_the_order_of_objectives() -> None:
@@ -148,7 +148,7 @@ def test_weights_are_more_than_what_comes_after() -> None:
 def test_folding_loses_nothing() -> None:
     """Whatever stands in for what, and is accepted, leaves the least score as it is."""
     accepted = 0
-    for seed in range(3000):
+    for seed in range(900):
         draw = random.Random(seed)
         statement = stated(random_network(draw))
         instead = [list(range(len(op.modes))) for op in statement.ops]
@@ -162,7 +162,7 @@ def test_folding_loses_nothing() -> None:
         accepted += sum(len(op.modes) for op in smaller.ops) < sum(
             len(op.modes) for op in statement.ops
         )
-    assert accepted > 100
+    assert accepted > 30
 
 
 Change = Callable[[Document, Document], object]
@@ -304,7 +304,7 @@ def test_json_in_which_anything_is_changed_never_upsets_the_checker() -> None:
     odd: list[Any] = [None, True, -1, 10**30, 0.5, float("nan"), "", "nhwc", [], [[]], {}, [0, 0]]
     evidence = {"kind": "branch", "node": 3, "leaves": [{"kind": "exhaustive"}] * 2}
     outcomes = set()
-    for seed in range(3000):
+    for seed in range(1500):
         draw = random.Random(seed)
         both = json.loads(json.dumps([network(), folding() | {"evidence": evidence}]))
         at: Any = both

@@ -100,7 +100,7 @@ def step(r: random.Random, problem: Pairwise, wanted: int, edges: int) -> list[A
 def test_steps_never_lose_the_best() -> None:
     """Whatever steps say, in whatever order, the bound holds; mostly it is the best itself."""
     seen: Counter[str] = Counter()
-    for seed in range(1500):
+    for seed in range(400):
         r = random.Random(seed)
         problem = draw(r)
         label = r.choice([None, problem.widths[-1] - 1])
@@ -124,8 +124,8 @@ def test_steps_never_lose_the_best() -> None:
             assert not word
             assert wanted is None or found >= wanted, (seed, evidence)
             seen["tight"] += found == wanted
-    assert all(seen[rule] > 60 for rule in (*RULES, "narrow", "price")), seen
-    assert seen["tight"] > 1500
+    assert all(seen[rule] > 15 for rule in (*RULES, "narrow", "price")), seen
+    assert seen["tight"] > 400
 
 
 PATH = Pairwise(

@@ -66,7 +66,7 @@ def test_a_family_that_nothing_can_stand_in_for_stays() -> None:
 def test_random_foldings_lose_nothing() -> None:
     """On random networks, with random useful modes, the checker accepts what is found."""
     smaller = 0
-    for seed in range(500):
+    for seed in range(200):
         draw = random.Random(seed)
         document = random_network(draw)
         for op in document["ops"]:
@@ -81,14 +81,14 @@ def test_random_foldings_lose_nothing() -> None:
         assert least(less) == least(given)
         assert all(own[m] == m for own, kept in zip(instead, useful, strict=True) for m in kept)
         smaller += instead != [list(range(len(own))) for own in instead]
-    assert smaller > 20
+    assert smaller > 10
 
 
 @pytest.mark.parametrize("free_io", [False, True])
 def test_modes_that_the_solver_leaves_out_stand_for_nothing_else(free_io: bool) -> None:
     """On random graphs nearly all modes that were left out have others to stand in for them."""
     left, folds = 0, 0
-    for seed in range(60):
+    for seed in range(30):
         found = convert_graph(drawn(seed, 14), objective="count,bytes", free_io=free_io).state()
         given = stated(found.document)
         instead = folding(given, found.useful)

@@ -209,14 +209,14 @@ SMALL: dict[str, Callable[[], Case]] = {
 
 LARGE: dict[str, Callable[[], Case]] = {
     "transposes": lambda: transposes(65536),
-    "symmetric": lambda: symmetric(1300),
+    "symmetric": lambda: symmetric(920),
     "attention": lambda: attention(65536),
     "flat": lambda: flat(400_000_000),
     "reversals": lambda: reversals(65536),
     "rotations": lambda: rotations(65536),
     "samples": lambda: samples(65538),
     "broadcast": lambda: broadcast(65536),
-    "chain": lambda: chain(65536, 1024),
+    "chain": lambda: chain(65536, 512),
     "circle": lambda: circle(65536),
 }
 """Each family with tens of millions of elements, or billions, or many more."""

@@ -40,7 +40,7 @@ def both(graph: Graph, layouts: Layouts) -> Evaluation:
 def test_random_layouts(family: str) -> None:
     """Legal layouts, cycles of barriers, overlaps, gaps and pieces outside are judged alike."""
     seen: Counter[str] = Counter()
-    for seed in range(150):
+    for seed in range(60):
         graph = GRAPHS[family](seed)
         for variant in range(3):
             found = both(graph, random_layouts(graph, 10 * seed + variant))
@@ -50,9 +50,9 @@ def test_random_layouts(family: str) -> None:
                     if kind in line:
                         seen[kind] += 1
                         break
-    assert seen["legal"] > 30
+    assert seen["legal"] > 15
     assert min(seen["set twice"], seen["within"], seen["of"]) > 3
-    assert seen["matched"] > 100
+    assert seen["matched"] > 50
     if family not in ("larger", "mappings"):
         assert seen["barrier order"] > 5
 
@@ -60,7 +60,7 @@ def test_random_layouts(family: str) -> None:
 def test_random_layouts_on_tiles() -> None:
     """On a tile memory equal tiles are counted alike, and so are full tiles and torn grains."""
     seen: Counter[str] = Counter()
-    for seed in range(250):
+    for seed in range(120):
         graph = on_tiles(awkward(seed), seed, grain=1 + seed % 3)
         roomy = graph.tile_memory
         assert roomy is not None
@@ -70,13 +70,13 @@ def test_random_layouts_on_tiles() -> None:
         seen["matched"] += sum(pair.matched for pair in found.pairs)
         for line in found.violations or ("legal",):
             seen[line.split(":")[0].split(" ")[0]] += 1
-    assert min(seen["matched"], seen["legal"], seen["capacity"], seen["grain"]) > 20
+    assert min(seen["matched"], seen["legal"], seen["capacity"], seen["grain"]) > 10
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_layouts_of_solvers(solver: str) -> None:
     """What solvers choose is legal and worth what they say, both ways."""
-    for seed in range(8):
+    for seed in range(4):
         for graph in (
             random_graph(seed, elements=40, ops=14),
             FAMILIES["mixed"](seed),

@@ -144,26 +144,26 @@ def judged(graph: Graph, layouts: Layouts, seen: Counter[str]) -> None:
 def test_rules() -> None:
     """Where rules and mappings say where roots lie, in elements of one to three bytes."""
     seen = Counter[str]()
-    for seed in range(120):
+    for seed in range(60):
         graph = on_tiles(awkward(seed), seed)
         tiles, widths = memory_of(graph).tiles, {"default": 1 + seed % 2, "sink0": 3}
         graph.tile_memory = TileMemory(tiles, seed % 4 * 9 + 1, widths, grain=1 + seed % 3)
         layouts = random_layouts(graph, seed)
         if by_elements(graph, layouts).score is not None:
             judged(graph, layouts, seen)
-    assert min(seen[what] for what in ["matched", "torn", "full", "more"]) > 10, seen
+    assert min(seen[what] for what in ["matched", "torn", "full", "more"]) > 5, seen
 
 
 def test_hooks() -> None:
     """Where barriers have hooks, chains of them, and pieces that wait for themselves."""
     seen = Counter[str]()
-    for seed in range(300):
+    for seed in range(120):
         graph = random_hooked(seed)
         layouts = random_layouts(graph, seed)
         if by_elements(graph, layouts).score is not None:
             judged(graph, layouts, seen)
     wanted = ["matched", "torn", "full", "waits", "tiles of hooks", "by elements alone"]
-    assert min(seen[what] for what in wanted) > 20, seen
+    assert min(seen[what] for what in wanted) > 10, seen
 
 
 def sinks(*sizes: int, tiles: int, room: int, grain: int = 1, width: int = 1) -> Graph:

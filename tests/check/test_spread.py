@@ -41,7 +41,7 @@ def plain(counts: Counts) -> list[tuple[int, int]]:
 def test_both_ways_agree() -> None:
     """Each tensor's elements by tile, and those of both tensors of each pair, are the same."""
     seen = 0
-    for seed in range(150):
+    for seed in range(70):
         graph, layouts = sample(seed)
         one, other = SpreadByElements(graph, layouts), SpreadByPieces(graph, layouts)
         for t in range(len(graph.shapes)):
@@ -49,12 +49,12 @@ def test_both_ways_agree() -> None:
         for a, b, _ in graph.pairs:
             assert plain(one.both(a, b)) == plain(other.both(a, b)), (seed, a, b)
             seen += len(plain(one.both(a, b)))
-    assert seen > 500
+    assert seen > 200
 
 
 def test_pairs_agree_with_the_specification() -> None:
     """Elements that lie together, of all tiles, are the matches of the evaluation."""
-    for seed in range(60):
+    for seed in range(30):
         graph, layouts = sample(seed)
         where = SpreadByPieces(graph, layouts)
         matched = [sum(n for _, n in plain(where.both(a, b))) for a, b, _ in graph.pairs]
