@@ -124,9 +124,6 @@ def test_optimum_of_optimizer_step(target: int, values: dict[str, int], best: in
     assert proved(graph).score == 5 * best
 
 
-# Elementwise ops and the pairs that draw their operands together
-
-
 # Calls, loops and conditions: copies into and out of subgraphs
 
 
