@@ -517,19 +517,17 @@ class _Simplifier:
             gone |= numbers
         if not gone:
             return
-        self._replace(graph, gone, results, fixed)
+        self._replace(graph, gone, results)
 
-    def _replace(
-        self, graph: GraphProto, gone: set[int], results: dict[str, NDArray[Any]], fixed: set[str]
-    ) -> None:
+    def _replace(self, graph: GraphProto, gone: set[int], results: dict[str, NDArray[Any]]) -> None:
         """Put constants in the place of nodes."""
-        nodes = []
+        outputs, nodes = {value.name for value in graph.output}, []
         for k, node in enumerate(graph.node):
             if k not in gone:
                 nodes.append(node)
                 continue
             for name in node.output:
-                if name in results and name in fixed:
+                if name in results and name in outputs:
                     source = self.names.fresh(f"{name}_value")
                     nodes.append(_identity(source, name))
                     self._add_constant(graph, source, results.pop(name))

@@ -110,9 +110,8 @@ def test_annotations_name_what_is_there() -> None:
         t = Transpose<perm=[0,3,1,2]>(x) a = Relu(t) s = Transpose<perm=[0,2,3,1]>(a)
         y = Conv(s, w) }""",
         {"w": [2, 2, 2, 1]},
+        annotated={"a": "w"},
     )
-    note = model.graph.quantization_annotation.add(tensor_name="a")
-    note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="w")
     result = layoutopt.convert(model, layout="Conv=NHWC,HWIO", check=True)
     [note] = result.model.graph.quantization_annotation
     assert [n.op_type for n in result.model.graph.node if note.tensor_name in n.output] == ["Relu"]

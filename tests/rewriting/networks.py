@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ def network(
     opset: int = 17,
     ir: int = 8,
     domains: Sequence[str] = (),
+    annotated: Mapping[str, str] = MappingProxyType({}),
 ) -> ModelProto:
     """Return a network from ONNX's textual form of its graph.
 
@@ -37,6 +39,8 @@ def network(
         list, and other constants by their type and values, or one value for all of a shape.
     domains
         Further domains, of version 1.
+    annotated
+        Tensors with the names of their scales, for quantisation annotations.
     """
     imports = ", ".join([f'"" : {opset}', *(f'"{domain}" : 1' for domain in domains)])
     model = parser.parse_model(f"<ir_version: {ir}, opset_import: [{imports}]> {text}")
@@ -44,6 +48,9 @@ def network(
         told = constant(given)
         array = random_array(told) if isinstance(told, tuple) else told
         model.graph.initializer.append(numpy_helper.from_array(array, name))
+    for name, scale in annotated.items():
+        note = model.graph.quantization_annotation.add(tensor_name=name)
+        note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value=scale)
     return model
 
 
