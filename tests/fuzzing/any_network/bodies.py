@@ -200,7 +200,7 @@ def scan_node(scope: Scope) -> bool:
 def function(scope: Scope) -> bool:
     """A call of a function of the model: a new one, or one that is there."""
     root, draw = scope.root(), scope.draw
-    if scope.depth >= DEEPEST or scope.closed:
+    if scope.depth >= DEEPEST:
         return False
     if root.functions and draw.random() < 0.4:
         chosen = draw.choice(root.functions)
@@ -210,45 +210,63 @@ def function(scope: Scope) -> bool:
             return False
         return scope.add(_call(scope, chosen.name, [*map(str, reads)], made))
     given = [n for n in dict.fromkeys([scope.pick("f", 2, 4), scope.pick("f", 2, 4)]) if n]
-    if not given:
+    if not given or scope.closed:
         return False
     body = Scope(draw, scope.opset, Names(draw), scope)
     body.closed = True
     inner = [f"p{n}" for n in range(len(given))]
     body.values.update((n, scope.visible()[o]) for n, o in zip(inner, given, strict=True))
     rank = body.values["p0"].ndim
-    attributes = []
-    if draw.random() < 0.4:
-        turn = helper.make_node("Transpose", ["p0"], ["turned"])
-        turn.attribute.add(name="perm", ref_attr_name="order", type=7)
-        body.nodes.append(turn)
-        order = draw.sample(range(rank), rank)
-        body.values["turned"] = body.values["p0"].transpose(order)
-        attributes = [("order", order)]
+    order = draw.sample(range(rank), rank)
+    attributes = {"order": order} if draw.random() < 0.6 and _turn(body, order) else {}
+    defaults = attributes if draw.random() < 0.3 else {}
     _grow(body, draw.choice((1, 2, 3)))
     found = body.pick("f")
     if found is None:
         return False
-    outputs = list(dict.fromkeys([_own(body, found)]))
+    outputs = [_own(body, found)]
     name = draw.choice(("Own", "Relu", f"F{len(root.functions)}", "Transpose"))
     if any(f.name == name for f in root.functions):
         return False
+    more: list[Any] = [helper.make_attribute(*pair) for pair in defaults.items()]
+    own = [n for n in attributes if n not in defaults]
     made_function = helper.make_function(
-        "own", name, inner, outputs, body.nodes, body.imports(), [n for n, _ in attributes]
+        "own", name, inner, outputs, body.nodes, body.imports(), own, more
     )
-    if "own" in root.domains:
-        del made_function.opset_import[:]
-        made_function.opset_import.extend(body.imports())
     root.functions.append(made_function)
     before = "own" in root.domains
     root.domains.add("own")
     made = [scope.names.new("t") for _ in outputs]
-    if scope.add(_call(scope, name, given, made, **dict(attributes))):
+    given_attributes = {} if defaults and draw.random() < 0.5 else attributes
+    if scope.add(_call(scope, name, given, made, **given_attributes)):
+        if draw.random() < 0.4:
+            function(scope)  # which may call this one
         return True
     root.functions.pop()
     if not before:
         root.domains.discard("own")
     return False
+
+
+def _turn(body: Scope, order: list[int]) -> bool:
+    """Transpose a function's operand, or let another function do so, by its attribute."""
+    functions = [f for f in body.root().functions if "order" in (*f.attribute, *_defaults(f))]
+    one = next((f for f in functions if len(f.input) == 1), None)
+    word, name = ("perm", "Transpose") if one is None else ("order", one.name)
+    domain = None if one is None else "own"
+    turn = helper.make_node(name, ["p0"], ["turned"], domain=domain, **{word: order})
+    found = body.run([turn], ["turned"])
+    if found is None:
+        return False
+    body.values["turned"] = np.asarray(found[0])
+    turn.ClearField("attribute")
+    turn.attribute.add(name=word, ref_attr_name="order", type=7)
+    body.nodes.append(turn)
+    return True
+
+
+def _defaults(function: Any) -> list[str]:
+    return [a.name for a in function.attribute_proto]
 
 
 def _call(scope: Scope, name: str, inputs: list[str], made: list[str], **more: Any) -> NodeProto:

@@ -113,6 +113,7 @@ def _model(scope: Scope) -> ModelProto:
     outputs += [x.name for x in scope.initialisers if draw.random() < 0.01]
     outputs = list(dict.fromkeys(outputs or made[-1:]))
     draw.shuffle(outputs)
+    outputs += [n for n in outputs if draw.random() < 0.005]  # an output twice
     inputs = [_input_info(draw, name, value) for name, value in scope.inputs.items()]
     ends = [_declared(draw, name, scope.values[name], wrong=0.02) for name in outputs]
     nodes = list(scope.nodes)

@@ -16,9 +16,10 @@ from tests.fuzzing.any_network.bodies import (
     turned_loop,
 )
 from tests.fuzzing.any_network.ops import any_op
-from tests.fuzzing.any_network.scope import Scope, kind_of
+from tests.fuzzing.any_network.scope import Scope, info, kind_of
 
 MICROSOFT = "com.microsoft"
+LEARNING = "ai.onnx.ml"
 
 
 def node(scope: Scope, op: str, inputs: list[str], *, domain: str = "", **more: Any) -> NodeProto:
@@ -569,9 +570,55 @@ def sequence(scope: Scope) -> bool:
     made = add(scope, "SplitToSequence", [name], axis=axis, keepdims=keep)
     if made is None:
         return False
+    if scope.opset >= 17 and draw.random() < 0.4:
+        body = Scope(draw, scope.opset, scope.names, scope)
+        element = scope.names.new("v")
+        body.values[element] = scope.visible()[made][0]
+        grow(body, draw.choice((1, 2)))
+        new = [n for n in body.arrays("f") if any(n in x.output for x in body.nodes)]
+        if not new:
+            return False
+        ends = [info(draw.choice(new), None, None)]
+        ends[0].type.tensor_type.elem_type = kind_of(body.values[ends[0].name])
+        inputs = [info(element, body.values[element], None)]
+        graph = helper.make_graph(body.nodes, "map", inputs, ends, body.initialisers)
+        made = add(scope, "SequenceMap", [made], body=graph)
+        if made is None:
+            return False
     if draw.random() < 0.5:
         return add(scope, "SequenceAt", [made, scope.constant(np.array(0, np.int64))]) is not None
     return add(scope, "ConcatFromSequence", [made], axis=axis, new_axis=1 - keep) is not None
+
+
+def empty(scope: Scope) -> bool:
+    """A constant without elements behind a value, that others may read too."""
+    draw = scope.draw
+    name = scope.pick("f", 1, 4)
+    if name is None:
+        return False
+    shape = [*scope.visible()[name].shape]
+    axis = draw.randrange(len(shape))
+    shape[axis] = 0
+    nothing = scope.constant(scope.number(shape, str(scope.visible()[name].dtype)))
+    inputs = [name, nothing] if draw.random() < 0.7 else [nothing, name]
+    return add(scope, "Concat", inputs, axis=axis) is not None
+
+
+def learned(scope: Scope) -> bool:
+    """An op of ONNX's domain of machine learning."""
+    name = scope.pick("f", 1, 4)
+    kind = scope.draw.choice(("Binarizer", "Scaler", "Normalizer", "Imputer"))
+    root, one = scope.root(), [1.0]
+    if name is None:
+        return False
+    more: dict[str, Any] = {"Scaler": {"offset": one, "scale": [2.0]}, "Binarizer": {}}
+    more |= {"Normalizer": {"norm": "MAX"}, "Imputer": {"imputed_value_floats": one}}
+    before = LEARNING in root.domains
+    root.domains.add(LEARNING)
+    found = add(scope, kind, [name], domain=LEARNING, **more[kind])
+    if found is None and not before and scope.draw.random() < 0.5:
+        root.domains.discard(LEARNING)  # else it is imported only
+    return found is not None
 
 
 def located(scope: Scope) -> bool:
@@ -641,6 +688,8 @@ PIECES: dict[Callable[[Scope], bool], int] = {
     half: 3,
     sequence: 1,
     located: 2,
+    empty: 1,
+    learned: 1,
     if_node: 4,
     loop_node: 3,
     turned_loop: 1,

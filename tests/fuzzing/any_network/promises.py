@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import traceback
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -39,8 +41,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pad": {"layout": "Conv=NCHW4c,OIHW4i4o", "padding": True},
     "free nhwc": {"layout": "default=NHWC", "free_io": True},
     **{f"solver {name}": {"solver": name} for name in SOLVERS[1:]},
+    "in files": {"in_files": True},
 }
-"""Arguments of ``convert`` by name."""
+"""Arguments of ``convert`` by name; or whether it reads and writes files, weights beside them."""
 
 EMPTY_BATCH = "Compute right operand cannot broadcast on dim"
 """What onnxruntime says of a matrix before a batch without elements, though not behind it."""
@@ -122,7 +125,7 @@ def failures(given: Given, variant: str) -> list[Failure]:
     try:
         with warnings.catch_warnings(record=True) as caught, timed():
             warnings.simplefilter("always")
-            result = layoutopt.convert(case.model, **options)
+            result = _converted(case.model, **options)
             model, freed = result.model, result.conversions[0].freed
     except KeyboardInterrupt:
         raise
@@ -153,6 +156,20 @@ def failures(given: Given, variant: str) -> list[Failure]:
         if case.runs and (fewer := _peer(given, after)) < after:
             return [failure("leaves no more than onnxruntime", f"{after}, peer {fewer}", "peer")]
     return []
+
+
+def _converted(model: ModelProto, in_files: bool = False, **options: Any) -> Any:
+    if not in_files:
+        return layoutopt.convert(model, **options)
+    with TemporaryDirectory() as folder:
+        before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
+        copy = ModelProto()
+        copy.CopyFrom(model)
+        more = {"save_as_external_data": True, "size_threshold": 0, "convert_attribute": True}
+        onnx.save(copy, before, **more)
+        result = layoutopt.convert(before, **options)
+        result.save(after)
+        return replace(result, model=onnx.load(after))
 
 
 def _annotated(model: ModelProto) -> set[str]:
