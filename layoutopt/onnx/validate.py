@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
@@ -258,10 +258,37 @@ def inlined(model: ModelProto, kept: Collection[tuple[str, str]] = ()) -> ModelP
         return model
     check_functions(model)
     try:
+        if any(f.attribute_proto for f in model.functions):
+            model = _inlined_in_turn(model, kept)
         return onnx.inliner.inline_selected_functions(model, list(kept), exclude=True)
     except (onnx.checker.ValidationError, RuntimeError, ValueError) as error:
         reason = first_line(error).rpartition("failed: ")[2]
         raise InputError(f"its functions cannot be inlined ({reason})") from None
+
+
+def _inlined_in_turn(model: ModelProto, kept: Collection[tuple[str, str]]) -> ModelProto:
+    """Inline outer functions first, and give calls the defaults that ONNX's inliner leaves out."""
+    import onnx.inliner
+
+    model = copied(model)
+    while True:
+        defaults = {(f.domain, f.name): f.attribute_proto for f in model.functions}
+        for node in _all_nodes(model.graph.node):
+            given = {a.name for a in node.attribute}
+            known = defaults.get((node.domain, node.op_type), ())
+            node.attribute.extend(a for a in known if a.name not in given)
+        inner = {(n.domain, n.op_type) for f in model.functions for n in _all_nodes(f.node)}
+        outer = [key for key in defaults if key not in inner and key not in kept]
+        if not outer:
+            return model
+        model = onnx.inliner.inline_selected_functions(model, outer)
+
+
+def _all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    for node in nodes:
+        yield node
+        for body in bodies(node):
+            yield from _all_nodes(body.node)
 
 
 def check_functions(model: ModelProto) -> None:
