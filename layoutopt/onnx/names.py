@@ -39,9 +39,10 @@ class NetworkNames:
 
 
 def unshadow(graph: GraphProto, names: NetworkNames) -> None:
-    """Give what graphs inside a graph make other names than what the graphs around them make.
+    """Give what graphs inside a graph make other names than what any other graph makes.
 
-    So a value that is read in there by another name, as it is the same, is not taken for theirs.
+    So a value that is read in there by another name, as it is the same, is not taken for theirs,
+    nor are types of one for those of another.
 
     Parameters
     ----------
@@ -55,6 +56,7 @@ def unshadow(graph: GraphProto, names: NetworkNames) -> None:
         for body in bodies(node):
             _rename_own(body, own, names)
             unshadow(body, names)
+            own |= {name for one in graphs(body) for name in defined(one)}
 
 
 def recapture(node: NodeProto, captured: Mapping[str, str], names: NetworkNames) -> None:

@@ -172,7 +172,7 @@ def defined(graph: GraphProto) -> set[str]:
     """Return the names that a graph gives to tensors of its own."""
     own = {x.name for x in (*graph.input, *graph.initializer)}
     own.update(x.values.name for x in graph.sparse_initializer)
-    return own.union(*(node.output for node in graph.node))
+    return own.union(*(node.output for node in graph.node)) - {""}
 
 
 def array(tensor: TensorProto) -> Array | None:
