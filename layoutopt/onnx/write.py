@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 
-def fewer_reshapes(graph: ConversionGraph, kept: Container[str]) -> list[Op]:
+def fewer_reshapes(
+    graph: ConversionGraph, kept: Container[str], annotated: Iterable[str] = ()
+) -> list[Op]:
     """Return the ops of a graph, without reshapes of what was reshaped before.
 
     Where only axes of size 1 move, a conversion reshapes; where two such moves meet, or one meets
@@ -46,7 +48,10 @@ def fewer_reshapes(graph: ConversionGraph, kept: Container[str]) -> list[Op]:
         A graph in new layouts.
     kept
         Names of ops that were there before; pairs of these stay.
+    annotated
+        Results that stay though nobody reads them.
     """
+    wanted = {*graph.outputs, *annotated}
     made: dict[str, Op] = {}
     same: dict[str, str] = {}
     found: list[Op] = []
@@ -57,12 +62,12 @@ def fewer_reshapes(graph: ConversionGraph, kept: Container[str]) -> list[Op]:
             own = op.name in kept and (before is None or before.name in kept)
             if before is not None and not own:
                 op = _merged(graph, op, before)
-            if not own and _is_nothing(graph, op):
+            if not own and op.outputs[0] not in wanted and _is_nothing(graph, op):
                 same[op.outputs[0]] = op.inputs[0]
                 continue
             made[op.outputs[0]] = op
         found.append(op)
-    return _reshape_read(found, made, graph.outputs)
+    return _reshape_read(found, made, wanted)
 
 
 def _merged(graph: ConversionGraph, op: Op, before: Op) -> Op:
@@ -83,12 +88,12 @@ def _written(shape: Shape | None) -> tuple[int, ...] | None:
 def _is_nothing(graph: ConversionGraph, op: Op) -> bool:
     before, after = (graph.tensors[name].shape for name in (op.inputs[0], op.outputs[0]))
     known = before is not None and None not in before
-    return known and before == after and op.outputs[0] not in graph.outputs
+    return known and before == after
 
 
-def _reshape_read(ops: list[Op], reshapes: dict[str, Op], outputs: list[str]) -> list[Op]:
+def _reshape_read(ops: list[Op], reshapes: dict[str, Op], wanted: set[str]) -> list[Op]:
     """Return ops without those reshapes that nobody reads."""
-    wanted, found = set(outputs), list[Op]()
+    found = list[Op]()
     for op in reversed(ops):
         if op.outputs[0] in reshapes and op.outputs[0] not in wanted:
             continue
@@ -304,9 +309,13 @@ class _Writer:
         }
         writer = NodeWriter(source, new, self.names, self.functions)
         kinds = _element_types(source, conversion)
+        notes = {x.tensor_name for x in source.proto.quantization_annotation}
+        noted = [op for op in graph.ops if op.name in source.ops] if notes else []
+        noted = [op for op in noted if not notes.isdisjoint(source.ops[op.name].outputs)]
+        annotated = {name for op in noted for name in op.outputs}
         left = [
             op
-            for op in fewer_reshapes(graph, source.ops)
+            for op in fewer_reshapes(graph, source.ops, annotated)
             if op.type != HELD and op.outputs[0] not in source.constants  # it is there as it was
         ]
         ops = _with_kernels(left, source.ops, graph, kinds)
@@ -315,7 +324,8 @@ class _Writer:
         self._write_bodies(source, nodes, [op.name for op in ops])
         for op, node in zip(ops, nodes, strict=True):
             self._recapture(source, op, node, new)
-        nodes = list(_once(nodes, {value.name for value in target.output}))
+        fixed = {new.get(name, name) for name in annotated}
+        nodes = list(_once(nodes, fixed.union(value.name for value in target.output)))
         read = names_read(nodes)
         read |= {value.name for value in (*target.input, *target.output)}
         self._write_constants(source, conversion, new, read, target)
@@ -366,6 +376,9 @@ class _Writer:
         """Write constants that are read, and those that were not before."""
         from onnx import NodeProto
 
+        notes = source.proto.quantization_annotation
+        read = read | {x.value for note in notes for x in note.quant_parameter_tensor_names}
+        read |= {note.tensor_name for note in notes}
         nodes = {n: c for n, c in source.constants.items() if isinstance(c, NodeProto)}
         for name in reversed(nodes):
             if name in read:
@@ -380,8 +393,6 @@ class _Writer:
                 target.initializer.add().CopyFrom(node.attribute[0].t)
                 target.initializer[-1].name = name
         read = read | {x.name for x in source.proto.initializer} - _read(source.proto)
-        notes = source.proto.quantization_annotation
-        read |= {x.value for note in notes for x in note.quant_parameter_tensor_names}
         for tensor in source.proto.initializer:
             if tensor.name in read:
                 target.initializer.append(source.constants.get(tensor.name, tensor))

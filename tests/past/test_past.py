@@ -35,6 +35,9 @@ def test_networks_of_the_past(name: str) -> None:
     checker.check_model(result.model, full_check=True)
     assert result.after.transforms == row["transforms"]
     assert transposes(result.model) <= row.get("transposes", row["transforms"])
+    made = {name for node in result.model.graph.node for name in node.output}
+    held = made | {x.name for x in result.model.graph.initializer}
+    assert held.issuperset(x.tensor_name for x in result.model.graph.quantization_annotation)
     if row.get("asked", {}).get("check", True):
         assert result.difference is not None
         assert result.difference <= 1e-5
