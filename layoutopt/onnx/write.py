@@ -309,7 +309,7 @@ class _Writer:
         }
         writer = NodeWriter(source, new, self.names, self.functions)
         kinds = _element_types(source, conversion)
-        notes = {x.tensor_name for x in source.proto.quantization_annotation}
+        notes = _noted(source)
         noted = [op for op in graph.ops if op.name in source.ops] if notes else []
         noted = [op for op in noted if not notes.isdisjoint(source.ops[op.name].outputs)]
         annotated = {name for op in noted for name in op.outputs}
@@ -378,7 +378,7 @@ class _Writer:
 
         notes = source.proto.quantization_annotation
         read = read | {x.value for note in notes for x in note.quant_parameter_tensor_names}
-        read |= {note.tensor_name for note in notes}
+        read |= _noted(source)
         nodes = {n: c for n, c in source.constants.items() if isinstance(c, NodeProto)}
         for name in reversed(nodes):
             if name in read:
@@ -457,13 +457,23 @@ def _annotate(
     }
     there = {name for node in target.node for name in node.output}
     for note in target.quantization_annotation:
-        name = note.tensor_name
-        while name not in {*there, *made}:
-            op = source.graph.producer(name)
-            if op is None or op.type != "Transpose":
-                break
-            name = op.inputs[0]
+        names = list(_before_transposes(source, note.tensor_name))
+        name = next((name for name in names if name in there or name in made), names[-1])
         note.tensor_name = name if name in there else made.get(name, name)
+
+
+def _noted(source: OnnxSource) -> set[str]:
+    """Return the names of tensors that annotations speak of, and of what these are transposed."""
+    notes = source.proto.quantization_annotation
+    return {name for note in notes for name in _before_transposes(source, note.tensor_name)}
+
+
+def _before_transposes(source: OnnxSource, name: str) -> Iterator[str]:
+    """Yield a tensor, and what it is transposed from."""
+    yield name
+    while (op := source.graph.producer(name)) is not None and op.type == "Transpose":
+        name = op.inputs[0]
+        yield name
 
 
 def _explain(nodes: Sequence[NodeProto], conversion: Conversion) -> None:
