@@ -19,7 +19,7 @@ from benchmarks.networks import NAMES, folder
 from layoutopt.certificate.conversion import verify
 from layoutopt.certify.conversion import Asked, certify, check_certificate, encoded
 from layoutopt.converting import convert
-from tests.rewriting.exports import channels_last
+from tests.onnx.exports import channels_last
 
 HEAD = (
     *("network", "proved least", "ops", "modes", "left out", "KiB", "KiB packed"),

@@ -16,7 +16,7 @@ from benchmarks.measure import Timed, markdown, measure
 from benchmarks.networks import NAMES, folder
 from layoutopt.converting import convert
 from layoutopt.onnx.transposes import optimised_transposes, transposes
-from tests.rewriting.exports import channels_last, random_export
+from tests.onnx.exports import channels_last, random_export
 
 HEAD = (
     *("network", "nodes", "transposes", "proved minimum", "onnxruntime leaves"),

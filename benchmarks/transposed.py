@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from onnx import ModelProto
 
-from tests.rewriting.exports import TO_FIRST, Export
+from tests.onnx.exports import TO_FIRST, Export
 
 
 def residual() -> ModelProto:

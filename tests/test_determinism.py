@@ -14,7 +14,7 @@ from benchmarks.figures import FIGURES
 from layoutopt import Graph, write_instance
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.tiles.memory import TileMemory
-from tests.rewriting.exports import random_export
+from tests.onnx.exports import random_export
 
 NAMES = ("crowd", "figure", "rivals", "tree")
 """Instances: on tiles that are too small, with traps, with hooks, with negative values."""

@@ -17,7 +17,7 @@ import pytest
 from benchmarks.figures import FIGURES
 from layoutopt import write_instance
 from tests.cli.conftest import Run, run
-from tests.rewriting.exports import random_export
+from tests.onnx.exports import random_export
 from tests.test_floors import HOUSE, imports, modules, nodes
 
 __all__ = ["run"]

@@ -30,8 +30,8 @@ from layoutopt.onnx.source import read_model
 from tests.certificate.test_unwinding import Change, put
 from tests.conversion.drawn import drawn
 from tests.conversion.exhaustive import least
-from tests.rewriting.exports import channels_last, random_export
-from tests.rewriting.networks import network
+from tests.onnx.exports import channels_last, random_export
+from tests.onnx.networks import network
 
 OBJECTIVES = ["bytes", "count", "bytes,count", "count,bytes"]
 

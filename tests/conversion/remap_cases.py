@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.conversion.rules.op import LATEST
-from tests.rewriting.networks import constant
+from tests.onnx.networks import constant
 
 Array = NDArray[Any]
 Operand = Sequence[int] | Array | None

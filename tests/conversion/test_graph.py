@@ -17,8 +17,8 @@ from layoutopt.converting import convert
 from layoutopt.onnx.source import read_model
 from tests.conversion.onnx_ops import op_of, results
 from tests.conversion.remap_cases import CASES, Case
-from tests.rewriting.exports import random_export
-from tests.rewriting.networks import network
+from tests.onnx.exports import random_export
+from tests.onnx.networks import network
 from tests.support import refused
 
 # Conversion graphs: what is added, what is told of shapes, and what is refused

@@ -1,12 +1,17 @@
-"""Ways to spoil a file: its bytes, its words, and the tree of a JSON document."""
+"""Ways to spoil a file: its bytes, its words, the tree of a JSON document, a store of results."""
 
 from __future__ import annotations
 
 import json
 import random
 import re
+import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
+
+from layoutopt.bench.row import COLUMNS
 
 Mutation: TypeAlias = Callable[[bytes, random.Random], bytes]
 """From a file to another one, by a source of random choices."""
@@ -102,3 +107,41 @@ def _near(value: Any, draw: random.Random) -> Any:
     if isinstance(value, str):
         return draw.choice((value[1:], value + value, value.upper(), f"{value}:0", [value]))
     return [value, value]
+
+
+CELLS = (
+    *(value for value in INTERESTING if value is None or isinstance(value, int | float | str)),
+    *("{}", "[]", "[[]]", "null", "NaN", "1e999999", "-Infinity", "sNaN", '{"a": 1}', b"\x00\xff"),
+    *("optimal", "failed", "feasible", "[[0.1, 1, 2]]", '[["a", "b", "1", 4, 2]]', "auto"),
+)
+"""What may stand in a cell."""
+
+STATEMENTS = (
+    *("DROP TABLE sources", "DROP TABLE results", "DELETE FROM results", "CREATE TABLE x (y)"),
+    *("ALTER TABLE results DROP COLUMN pairs", "PRAGMA user_version = 7"),
+    *("PRAGMA journal_mode=WAL", "INSERT INTO results SELECT * FROM results"),
+    *("ALTER TABLE results RENAME TO r", "CREATE VIEW results AS SELECT * FROM r"),
+    "CREATE TRIGGER t AFTER INSERT ON results BEGIN DELETE FROM sources; END",
+    "CREATE TRIGGER t BEFORE INSERT ON results BEGIN SELECT RAISE(ABORT, 'no'); END",
+)
+
+
+def spoil_store(data: bytes, draw: random.Random) -> bytes:
+    """Spoil one thing in a store; what is none, byte by byte."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "store.sqlite"
+        path.write_bytes(data)
+        connection = sqlite3.connect(path)
+        try:
+            with connection:
+                if draw.random() < 0.2:
+                    connection.execute(draw.choice(STATEMENTS))
+                else:
+                    column, cell = draw.choice(COLUMNS), draw.choice(CELLS)
+                    where = f"rowid = {draw.randrange(1, 4)}"
+                    connection.execute(f"UPDATE results SET {column} = ? WHERE {where}", (cell,))
+        except (sqlite3.Error, OverflowError, UnicodeEncodeError):
+            return spoil_bytes(data, draw)
+        finally:
+            connection.close()
+        return path.read_bytes()

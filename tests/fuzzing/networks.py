@@ -7,17 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import (
-    AttributeProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    TypeProto,
-    ValueInfoProto,
-    helper,
-    numpy_helper,
-)
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.onnx.protobuf import graphs
@@ -62,11 +52,6 @@ def _node(model: ModelProto, draw: random.Random) -> NodeProto:
     return draw.choice(_graph(model, draw).node)
 
 
-def _value(model: ModelProto, draw: random.Random) -> ValueInfoProto:
-    graph = _graph(model, draw)
-    return draw.choice([*graph.input, *graph.output, *graph.value_info])
-
-
 def _tensors(model: ModelProto) -> Iterator[TensorProto]:
     for graph in graphs(model.graph):
         yield from graph.initializer
@@ -81,169 +66,84 @@ def _name(model: ModelProto, draw: random.Random) -> str:
     return draw.choice([*names, "", "missing", "\n"])
 
 
-def size(model: ModelProto, draw: random.Random) -> None:
-    """A dimension of another size, or a symbolic one."""
-    dim = draw.choice(_value(model, draw).type.tensor_type.shape.dim)
-    if draw.random() < 0.3:
-        dim.dim_param = draw.choice(("N", "", "a\nb", "-1"))
-    else:
-        dim.dim_value = draw.choice(SIZES)
+def _messages(message: Any) -> Iterator[Any]:
+    """Yield a message of protobuf and all messages in it."""
+    yield message
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for inner in value if hasattr(value, "add") else (value,):
+                yield from _messages(inner)
 
 
-def rank(model: ModelProto, draw: random.Random) -> None:
-    """A shape with a dimension more, or none at all."""
-    shape = _value(model, draw).type.tensor_type.shape
-    kind = draw.randrange(3)
-    if kind == 0:
-        shape.dim.add(dim_value=draw.choice(SIZES))
-    elif kind == 1:
-        shape.Clear()
-    else:
-        del shape.dim[draw.randrange(len(shape.dim)) :]
-
-
-def kind(model: ModelProto, draw: random.Random) -> None:
-    """A value of another type: of other elements, a sequence, or none."""
-    value = _value(model, draw)
-    choice = draw.randrange(4)
+def field(model: ModelProto, draw: random.Random) -> None:
+    """Another value in a field of a message: of edges, nodes, attributes, types, shapes, data."""
+    every: dict[str, list[Any]] = {}
+    for message in _messages(model):
+        every.setdefault(message.DESCRIPTOR.full_name, []).append(message)
+    message = draw.choice(every[draw.choice(sorted(every))])
+    which = draw.choice(message.DESCRIPTOR.fields)
+    name, value = which.name, getattr(message, which.name)
+    like = every.get(which.message_type.full_name, ()) if which.message_type else ()
+    if not hasattr(value, "extend"):  # one value, or none
+        if draw.random() < 0.2:
+            message.ClearField(name)
+        elif which.message_type:
+            value.CopyFrom(type(value).FromString(draw.choice(like).SerializeToString()))
+        else:
+            setattr(message, name, _scalar(model, which, value, draw))
+        return
+    values, choice = list(value), draw.randrange(5)
     if choice == 0:
-        value.type.tensor_type.elem_type = draw.choice((*range(27), 99, -1))
+        values.clear()
     elif choice == 1:
-        inner = TypeProto()
-        inner.CopyFrom(value.type)
-        value.type.CopyFrom(helper.make_sequence_type_proto(inner))
+        values.pop(draw.randrange(len(values)))
     elif choice == 2:
-        value.type.Clear()
+        draw.shuffle(values)
     else:
-        value.type.sparse_tensor_type.elem_type = 1
+        new = draw.choice(like) if which.message_type else _scalar(model, which, b"", draw)
+        at = draw.randrange(len(values) + 1)
+        values[at : at + (choice == 3)] = [new]
+    if which.message_type:
+        values = [type(x).FromString(x.SerializeToString()) for x in values]
+    del value[:]
+    value.extend(values)
 
 
-def wires(model: ModelProto, draw: random.Random) -> None:
-    """A node that reads or makes something else: what is below it, itself, or nothing."""
-    node = _node(model, draw)
-    names = draw.choice((node.input, node.output))
-    choice = draw.randrange(4)
-    if choice == 0:
-        names.append(_name(model, draw))
-    elif choice == 1:
-        del names[draw.randrange(len(names))]
-    elif choice == 2:
-        del names[:]
-    else:
-        names[draw.randrange(len(names))] = _name(model, draw)
+CHOICES: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("dim_value", "dims"), SIZES),
+    **dict.fromkeys(("elem_type", "data_type"), (*range(27), 99, -1)),
+    **dict.fromkeys(("version", "ir_version"), VERSIONS),
+    **{"op_type": OP_TYPES, "domain": DOMAINS, "dim_param": ("N", "", "a\nb", "-1")},
+}
+"""What some fields may hold."""
 
 
-def order(model: ModelProto, draw: random.Random) -> None:
-    """Nodes in another order, one twice, or one away."""
-    graph = _graph(model, draw)
-    nodes = list(graph.node)
-    choice = draw.randrange(4)
-    if choice == 0:
-        draw.shuffle(nodes)
-    elif choice == 1:
-        nodes.insert(draw.randrange(len(nodes)), draw.choice(nodes))
-    elif choice == 2:
-        nodes.pop(draw.randrange(len(nodes)))
-    else:
-        nodes.clear()
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
-
-
-def ends(model: ModelProto, draw: random.Random) -> None:
-    """Inputs, outputs or initialisers away, twice, or of other names."""
-    graph = _graph(model, draw)
-    values = draw.choice((graph.input, graph.output, graph.initializer, graph.value_info))
-    choice = draw.randrange(4)
-    if choice == 0:
-        del values[:]
-    elif choice == 1:
-        values.add().CopyFrom(draw.choice(values))
-    elif choice == 2:
-        values[draw.randrange(len(values))].name = _name(model, draw)
-    else:
-        graph.input.add(name=_name(model, draw))
-
-
-def op_type(model: ModelProto, draw: random.Random) -> None:
-    """Another op with the same operands."""
-    node = _node(model, draw)
-    node.op_type = draw.choice(OP_TYPES)
-    if draw.random() < 0.3:
-        node.domain = draw.choice(DOMAINS)
-
-
-def versions(model: ModelProto, draw: random.Random) -> None:
-    """Other operator sets, or another version of the file."""
-    choice = draw.randrange(4)
-    if choice == 0:
-        model.ir_version = draw.choice(VERSIONS)
-    elif choice == 1:
-        model.opset_import.add(domain=draw.choice(DOMAINS), version=draw.choice(VERSIONS))
-    elif choice == 2:
-        del model.opset_import[draw.randrange(len(model.opset_import))]
-    else:
-        draw.choice(model.opset_import).version = draw.choice(VERSIONS)
+def _scalar(model: ModelProto, which: Any, value: Any, draw: random.Random) -> Any:
+    """Return a number, text, or data for a field."""
+    if which.name in CHOICES:
+        return draw.choice(CHOICES[which.name])
+    if which.enum_type is not None:
+        return draw.choice(which.enum_type.values).number
+    if which.type == which.TYPE_STRING:
+        return _name(model, draw)
+    if which.type == which.TYPE_BYTES:
+        numbers = np.array([draw.choice(NUMBERS) for _ in value[::8]], np.int64).tobytes()
+        return draw.choice((value[: draw.choice((0, 1, -1, 7))], value + b"more", numbers))
+    return draw.choice(NUMBERS)
 
 
 def attribute(model: ModelProto, draw: random.Random) -> None:
-    """An attribute that is missing, twice there, or of another kind or value."""
-    node = _node(model, draw)
-    choice = draw.randrange(6)
-    if choice == 0:
-        names = ("axis", "axes", "perm", "value", "to", "pads", "group", "to_multiple", "body")
-        node.attribute.append(helper.make_attribute(draw.choice(names), _attribute_value(draw)))
-        return
-    given = draw.choice(node.attribute)
-    if choice == 1:
-        node.attribute.remove(given)
-    elif choice == 2:
-        node.attribute.add().CopyFrom(given)
-    elif choice == 3:
-        given.CopyFrom(helper.make_attribute(given.name, _attribute_value(draw)))
-    elif choice == 4:
-        given.type = draw.choice(list(AttributeProto.AttributeType.values()))
-    elif given.ints:
-        given.ints[draw.randrange(len(given.ints))] = draw.choice(NUMBERS)
-    else:
-        given.i = draw.choice(NUMBERS)
+    """An attribute more, of any kind."""
+    names = ("axis", "axes", "perm", "value", "to", "pads", "group", "to_multiple", "body")
+    given = helper.make_attribute(draw.choice(names), _attribute_value(draw))
+    _node(model, draw).attribute.append(given)
 
 
 def _attribute_value(draw: random.Random) -> Any:
     numbers = [draw.choice(NUMBERS) for _ in range(draw.randrange(1, 5))]
     tensor = numpy_helper.from_array(np.array(numbers, np.int64))
-    others = (
-        1.5,
-        [0.5],
-        "text",
-        b"\xff",
-        ["a", "b"],
-        tensor,
-        [tensor],
-        GraphProto(),
-        [GraphProto()],
-    )
-    return draw.choice((numbers, numbers[0], *others))
-
-
-def constant(model: ModelProto, draw: random.Random) -> None:
-    """A tensor whose shape, type or data is another."""
-    tensor = draw.choice(list(_tensors(model)))
-    choice = draw.randrange(6)
-    if choice == 0:
-        tensor.dims[draw.randrange(len(tensor.dims))] = draw.choice(SIZES)
-    elif choice == 1:
-        tensor.dims.append(draw.choice(SIZES))
-    elif choice == 2:
-        tensor.data_type = draw.choice((*range(27), 99, -1))
-    elif choice == 3:
-        tensor.raw_data = tensor.raw_data[: draw.choice((0, 1, -1, 7))]
-    elif choice == 4:
-        tensor.raw_data += draw.randbytes(draw.choice((1, 4, 8)))
-    else:
-        numbers = np.array([draw.choice(NUMBERS) for _ in tensor.raw_data[::8]], np.int64)
-        tensor.raw_data = numbers.tobytes()
+    others = (1.5, [0.5], "text", b"\xff", ["a", "b"], tensor, [tensor], GraphProto())
+    return draw.choice((numbers, numbers[0], *others, [GraphProto()]))
 
 
 def elsewhere(model: ModelProto, draw: random.Random) -> None:
@@ -314,14 +214,9 @@ def computed(model: ModelProto, draw: random.Random) -> None:
     kinds = (
         *(("ConstantOfShape", "sizes"), ("Expand", "step sizes"), ("Tile", "sizes sizes")),
         *(("Range", "step step step"), ("Pad", "sizes sizes"), ("OneHot", "sizes step sizes")),
-        *(
-            ("EyeLike", "sizes"),
-            ("HannWindow", "step"),
-            ("Concat", "sizes sizes"),
-            ("Trilu", "sizes"),
-            ("Mod", "step step"),
-        ),
-        *(("BitShift", "step step"), ("Pow", "step step"), ("Div", "sizes step")),
+        *(("EyeLike", "sizes"), ("HannWindow", "step"), ("Concat", "sizes sizes")),
+        *(("Trilu", "sizes"), ("Mod", "step step"), ("BitShift", "step step")),
+        *(("Pow", "step step"), ("Div", "sizes step")),
     )
     which, inputs = draw.choice(kinds)
     nodes = [helper.make_node(which, inputs.split(), ["made"])]
@@ -338,6 +233,6 @@ def computed(model: ModelProto, draw: random.Random) -> None:
 
 
 SPOILS: tuple[Spoil, ...] = (
-    *(size, rank, kind, wires, order, ends, op_type, versions, attribute, attribute, constant),
+    *(field, field, field, field, field, attribute),
     *(elsewhere, sparse, nested, function, computed),
 )

@@ -22,8 +22,8 @@ from layoutopt.unwinding import unwind
 from tests.bench.support import row
 from tests.certificate.test_conversion import claim as network_claim
 from tests.certificate.test_conversion import network as network_stated
-from tests.rewriting.exports import random_export
-from tests.rewriting.networks import network
+from tests.onnx.exports import random_export
+from tests.onnx.networks import network
 
 __all__ = ["network_claim", "network_stated"]
 

@@ -42,9 +42,8 @@ from layoutopt.report.batch import bench_html
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import SOLVERS, unwind
 from tests.fuzzing import seeds
-from tests.fuzzing.mutations import Mutation, spoil_bytes, spoil_tree, spoil_words
+from tests.fuzzing.mutations import Mutation, spoil_bytes, spoil_store, spoil_tree, spoil_words
 from tests.fuzzing.networks import spoil_network
-from tests.fuzzing.stores import spoil_store
 
 Run: TypeAlias = Callable[[bytes, Path], None]
 

@@ -172,7 +172,7 @@ def test_ascent() -> None:
     begin with is never made worse.
     """
     proved = searched = 0
-    for problem, field in fields(250, 6):
+    for problem, field in fields(100, 6):
         best, heard = optimum(problem), list[Progress]()
         limits = Limits(tell=heard.append)
         ascent, done = climbed(field, limits)
@@ -194,8 +194,8 @@ def test_ascent() -> None:
             assert begun.value == worth(*given(field), start)
             begun.climb(np.arange(problem.nodes))
             assert begun.value >= worth(*given(field), start)
-    assert proved > 150
-    assert searched > 10
+    assert proved > 55
+    assert searched > 3
 
 
 @pytest.mark.parametrize(("depth", "deadline"), [(0, float("inf")), (200, 0.0)])

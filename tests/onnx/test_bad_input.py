@@ -23,10 +23,10 @@ from tests.onnx.networks import model, node, save
 # What cannot be read is refused in one line that names file, place and reason
 
 
-def refused(path: Path) -> str:
+def refused(path: Path, **more: Any) -> str:
     """Return the reason for which a file is refused, without the file's name."""
     with pytest.raises(InputError) as caught:
-        read_onnx(path)
+        read_onnx(path, **more)
     text = str(caught.value)
     assert text.startswith(f"{path}: ")
     assert "\n" not in text
@@ -68,29 +68,7 @@ def test_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     )
 
 
-def no_outputs(network: onnx.ModelProto) -> None:
-    del network.graph.output[:]
-
-
-def no_node_for_the_output(network: onnx.ModelProto) -> None:
-    network.graph.output[0].name = "z"
-
-
-def made_twice(network: onnx.ModelProto) -> None:
-    network.graph.node.append(node("Relu", "x", "h"))
-
-
-def no_operator_set(network: onnx.ModelProto) -> None:
-    network.graph.node[0].domain = "my.ops"
-
-
-def sequence_input(network: onnx.ModelProto) -> None:
-    element = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
-    network.graph.input[0].type.CopyFrom(helper.make_sequence_type_proto(element))
-
-
-def input_without_rank(network: onnx.ModelProto) -> None:
-    network.graph.input[0].type.tensor_type.ClearField("shape")
+SEQUENCE = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
 
 
 def broken_data(network: onnx.ModelProto) -> None:
@@ -104,17 +82,16 @@ def broken_data(network: onnx.ModelProto) -> None:
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (no_outputs, "the network has no outputs"),
-        (no_node_for_the_output, "no node makes the output 'z'"),
-        (made_twice, "Relu 'h': 'h' is made already"),
-        (no_operator_set, "No opset import for domain my.ops"),
-        (sequence_input, "input 'x' is no tensor, but a sequence, map or optional"),
-        (input_without_rank, "input 'x' has no shape, not even a rank"),
+        (lambda x: x.graph.node.append(node("Relu", "x", "h")), "Relu 'h': 'h' is made already"),
+        (lambda x: x.graph.ClearField("output"), "the network has no outputs"),
+        (lambda x: setattr(x.graph.node[0], "domain", "my.ops"), "No opset import for domain my"),
+        (lambda x: x.graph.input[0].type.CopyFrom(SEQUENCE), "input 'x' is no tensor, but a seq"),
+        (lambda x: x.graph.input[0].type.tensor_type.ClearField("shape"), "input 'x' has no shape"),
         (broken_data, "tensor 's' has broken data"),
     ],
 )
 def test_broken_models(
-    spoil: Callable[[onnx.ModelProto], None], reason: str, tmp_path: Path
+    spoil: Callable[[onnx.ModelProto], object], reason: str, tmp_path: Path
 ) -> None:
     network = model([node("Relu", "x", "h"), node("Transpose", "h")], {"x": (2, 2)})
     spoil(network)
@@ -181,13 +158,6 @@ FAR = 10**12
 """More elements than any memory holds."""
 
 
-def refused_of_wellformed(network: onnx.ModelProto, folder: Path, **more: Any) -> str:
-    """Return the reason for which a network is refused."""
-    with pytest.raises(InputError) as caught:
-        read_onnx(save(network, folder), **more)
-    return str(caught.value).partition("net.onnx: ")[2]
-
-
 def with_attribute(name: str, value: Any) -> NodeProto:
     """Return a Concat with an attribute."""
     return node("Concat", "x", **{name: value})
@@ -206,7 +176,7 @@ def with_attribute(name: str, value: Any) -> NodeProto:
 )
 def test_nodes_that_their_ops_do_not_allow(broken: NodeProto, reason: str, tmp_path: Path) -> None:
     """The node is named, and what its op has."""
-    text = refused_of_wellformed(model([broken], {"x": (2, 2)}), tmp_path)
+    text = refused(save(model([broken], {"x": (2, 2)}), tmp_path))
     assert text == f"{broken.op_type} 'y': {reason}"
 
 
@@ -219,24 +189,22 @@ def test_attributes_without_a_value(tmp_path: Path) -> None:
     ):
         network = model([with_attribute("axis", 0)], {"x": (2, 2)})
         change(network.graph.node[0].attribute)
-        assert reason in refused_of_wellformed(network, tmp_path)
+        assert reason in refused(save(network, tmp_path))
 
 
 def test_ops_of_other_versions(tmp_path: Path) -> None:
     """An op that its operator set does not have is refused, one that nobody knows is a barrier."""
     reason = "Mish 'y': ONNX's operator set of version 6 has no such op"
-    assert (
-        refused_of_wellformed(model([node("Mish", "x")], {"x": (2,)}, opset=6), tmp_path) == reason
-    )
+    assert refused(save(model([node("Mish", "x")], {"x": (2,)}, opset=6), tmp_path)) == reason
 
 
 @pytest.mark.parametrize("opset", [0, 5, 99])
 def test_other_operator_sets(opset: int, tmp_path: Path) -> None:
     """A version that nobody read the rules for is no silent guess."""
     reason = f"its operator set is of version {opset}; 6 to "
-    assert refused_of_wellformed(
-        model([node("Relu", "x")], {"x": (2,)}, opset=opset), tmp_path
-    ).startswith(reason)
+    assert refused(save(model([node("Relu", "x")], {"x": (2,)}, opset=opset), tmp_path)).startswith(
+        reason
+    )
 
 
 def test_texts_that_are_not_utf_8(tmp_path: Path) -> None:
@@ -244,8 +212,7 @@ def test_texts_that_are_not_utf_8(tmp_path: Path) -> None:
     network = model([node("Relu", "x", "name")], {"x": (2,)}, outputs=("name",))
     path = save(network, tmp_path)
     path.write_bytes(path.read_bytes().replace(b"name", b"n\xffme"))
-    with pytest.raises(InputError, match="a text in it is not UTF-8"):
-        read_onnx(path)
+    assert "a text in it is not UTF-8" in refused(path)
 
 
 def calls(names: Sequence[str], times: int) -> onnx.ModelProto:
@@ -273,14 +240,14 @@ def test_functions_that_do_not_end(
     names: Sequence[str], times: int, reason: str, tmp_path: Path
 ) -> None:
     """Calls are counted before they are followed: two of two of ... would be 2^40 nodes."""
-    assert reason in refused_of_wellformed(calls(names, times), tmp_path)
+    assert reason in refused(save(calls(names, times), tmp_path))
 
 
 def test_functions_that_call_themselves(tmp_path: Path) -> None:
     """The second of two functions calls the first one again."""
     network = calls(["f", "g"], 1)
     network.functions[1].node[0].domain, network.functions[1].node[0].op_type = "own", "f"
-    assert refused_of_wellformed(network, tmp_path) == "function 'own::f' calls itself"
+    assert refused(save(network, tmp_path)) == "function 'own::f' calls itself"
 
 
 def test_functions_that_do_end(tmp_path: Path) -> None:
@@ -298,7 +265,7 @@ def test_functions_that_their_calls_do_not_fit(tmp_path: Path) -> None:
     """Two operands for a function of one are refused."""
     network = calls(["f"], 1)
     network.graph.node[0].input.append("x")
-    assert "its functions cannot be inlined" in refused_of_wellformed(network, tmp_path)
+    assert "its functions cannot be inlined" in refused(save(network, tmp_path))
 
 
 @pytest.mark.parametrize("which", ["Range", "ConstantOfShape", "Tile", "HannWindow", "Expand"])
@@ -319,7 +286,7 @@ def test_shapes_of_any_length(which: str, tmp_path: Path) -> None:
         },
     )
     with_shapes(network)
-    assert "cannot be inferred" in refused_of_wellformed(network, tmp_path)
+    assert "cannot be inferred" in refused(save(network, tmp_path))
 
 
 def test_shapes_are_still_computed(tmp_path: Path) -> None:
@@ -340,7 +307,7 @@ def test_element_types_that_are_none(tmp_path: Path) -> None:
     """A constant of type -1 is refused by its name, though nobody reads it."""
     network = model([node("Relu", "x")], {"x": (2, 2)}, constants={"s": np.array([4])})
     network.graph.initializer[0].data_type = -1
-    assert refused_of_wellformed(network, tmp_path) == "tensor 's': unknown ONNX element type -1"
+    assert refused(save(network, tmp_path)) == "tensor 's': unknown ONNX element type -1"
 
 
 def test_gradients_of_products_of_no_matrices(tmp_path: Path) -> None:
@@ -349,7 +316,7 @@ def test_gradients_of_products_of_no_matrices(tmp_path: Path) -> None:
     network = model([product], {"x": shape}, constants={"w": np.ones(shape, np.float32)})
     value = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ())
     network.graph.output[0].CopyFrom(value)
-    assert "a product needs operands" in refused_of_wellformed(network, tmp_path, training="sgd")
+    assert "a product needs operands" in refused(save(network, tmp_path), training="sgd")
 
 
 @pytest.mark.parametrize("before", [(), ("Slice", "Relu")], ids=["at once", "behind another"])
@@ -362,10 +329,7 @@ def test_slices_of_less_than_nothing(before: Sequence[str], tmp_path: Path) -> N
     constants = {name: np.array([value]) for name, value in (("zero", 0), ("two", 2), ("far", 9))}
     constants["w"] = np.ones((1, 1, 5, 5), np.float32)
     network = model(nodes, {"x0": (1, 1, 2, 2)}, constants=constants)
-    assert (
-        refused_of_wellformed(network, tmp_path)
-        == "'small' would have a size below 0: [1, 1, -2, -2]"
-    )
+    assert refused(save(network, tmp_path)) == "'small' would have a size below 0: [1, 1, -2, -2]"
 
 
 SHRUNK = {
@@ -396,7 +360,7 @@ def test_sizes_below_0(tmp_path: Path) -> None:
     nodes = [node("Slice", "x zero one", "h"), node("Add", "h c")]
     constants = {"zero": np.array([0]), "one": np.array([1]), "c": np.ones(3, np.float32)}
     network = model(nodes, {"x": (-2, 3)}, constants=constants)
-    assert "give --dim x.0=SIZE" in refused_of_wellformed(network, tmp_path)
+    assert "give --dim x.0=SIZE" in refused(save(network, tmp_path))
     network = model(nodes, {"x": (2, 3)}, constants=constants)
     network.graph.initializer[2].dims[0] = -3
-    assert "tensor 'c' has a size below 0: [-3]" in refused_of_wellformed(network, tmp_path)
+    assert "tensor 'c' has a size below 0: [-3]" in refused(save(network, tmp_path))

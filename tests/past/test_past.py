@@ -15,7 +15,7 @@ from layoutopt.onnx.names import NetworkNames, recapture
 from layoutopt.onnx.protobuf import bodies
 from layoutopt.onnx.running import run
 from layoutopt.onnx.transposes import transposes
-from tests.rewriting.networks import network
+from tests.onnx.networks import network
 
 HERE = Path(__file__).parent
 ROWS = tomllib.loads((HERE / "networks.toml").read_text())

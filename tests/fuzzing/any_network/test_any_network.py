@@ -15,7 +15,7 @@ from tests.fuzzing.any_network.draw import Case, draw_case
 from tests.fuzzing.any_network.promises import Failure, Given, failures
 from tests.fuzzing.any_network.reduce import reduce
 from tests.fuzzing.any_network.scope import info
-from tests.rewriting.networks import network, random_array
+from tests.onnx.networks import network, random_array
 
 TEXT = """g (float[2,3] x) => (float[3,2] y, float[2,3] z) {
     a = Relu(x)

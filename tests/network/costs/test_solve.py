@@ -305,7 +305,7 @@ def test_constructed_labellings() -> None:
 
 def test_polishing() -> None:
     """It makes better, never worse, equally with equal seeds; without time the labelling stays."""
-    work = Work.of(network("dense", 120, 8).problem())
+    work = Work.of(network("dense", 80, 8).problem())
     reduce(work, Limits())
     labels = construct(work)
     assert labels is not None

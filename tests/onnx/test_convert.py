@@ -19,8 +19,8 @@ from layoutopt.onnx.result import ConversionResult
 from layoutopt.onnx.running import largest_difference
 from layoutopt.onnx.source import read_model
 from layoutopt.onnx.transposes import optimised_transposes, transposes
-from tests.rewriting.exports import channels_last, random_export
-from tests.rewriting.networks import network, values
+from tests.onnx.exports import channels_last, random_export
+from tests.onnx.networks import network, values
 
 # Whole networks are converted: fewest transforms, proved, and the same results
 

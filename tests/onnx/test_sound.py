@@ -25,7 +25,7 @@ from layoutopt.onnx.running import largest_difference
 from layoutopt.onnx.transposes import transposes
 from layoutopt.onnx.verifying import fault
 from tests.cli.conftest import Run, run
-from tests.rewriting.networks import network
+from tests.onnx.networks import network
 
 __all__ = ["run"]
 

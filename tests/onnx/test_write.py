@@ -17,8 +17,8 @@ from layoutopt.onnx.running import largest_difference
 from layoutopt.onnx.source import read_model
 from layoutopt.onnx.weights import transform_constant
 from layoutopt.onnx.write import write_model
-from tests.rewriting.exports import random_export
-from tests.rewriting.networks import conversion, edited, kinds, network, read, values
+from tests.onnx.exports import random_export
+from tests.onnx.networks import conversion, edited, kinds, network, read, values
 from tests.support import refused
 
 

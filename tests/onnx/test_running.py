@@ -13,7 +13,7 @@ import layoutopt
 from layoutopt.onnx.running import largest_difference, random_inputs
 from layoutopt.onnx.runtime import CrashError, Session
 from layoutopt.onnx.transposes import optimised_transposes, peer_transposes, transposes
-from tests.rewriting.networks import network
+from tests.onnx.networks import network
 from tests.support import refused
 
 PAIR = """g (float[2,3] x) => (float[2,3] y) {
