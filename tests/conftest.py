@@ -18,6 +18,14 @@ from layoutopt.tiles.rules import RULES
 settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 settings.load_profile("tests")
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark notebooks as slow."""
+    for item in items:
+        if item.path.suffix == ".ipynb":
+            item.add_marker(pytest.mark.slow)
+
+
 TABLES: tuple[dict[str, Any], ...] = (
     *(OPERATORS, BACKENDS, HOOKS, READS, RULES),
     registry._registered,  # noqa: SLF001  # there is no way to take a solver away

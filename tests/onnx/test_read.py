@@ -80,6 +80,7 @@ def test_sparse_initialisers_are_held() -> None:
     assert source.graph.tensors["k"].shape == (2, 3)
 
 
+@pytest.mark.slow
 def test_every_example_of_the_standard_is_read() -> None:
     """Every example with one op that comes with the standard is read, and written as it was."""
     every = [case.model for case in every_example()]

@@ -17,7 +17,7 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.read import read_network, read_onnx
 from layoutopt.reading import read
 from tests.onnx.networks import FLOAT, Shapes, model, node, pairs, passed_on, save, types
-from tests.onnx.test_light import FOLDER, NETWORKS
+from tests.onnx.test_whole import FOLDER, NETWORKS
 from tests.support import proved
 
 ints = np.array
