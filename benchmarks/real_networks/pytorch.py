@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 Example: TypeAlias = tuple[nn.Module, tuple[torch.Tensor, ...]]
 """A network, and inputs that it takes."""
 
-LIBRARY = torch.library.Library("torchvision", "FRAGMENT")
-if not hasattr(torch.ops.torchvision, "nms"):
-    # A wheel of torchvision for CUDA is imported beside a CPU build of PyTorch: its import
-    # describes these two, which its compiled part would define.  No network here runs them.
+try:
+    import torchvision  # its compiled part defines its ops
+except RuntimeError:
+    # A wheel of torchvision for CUDA lies beside a CPU build of PyTorch, and its compiled part is
+    # not loaded: its import needs these two to be defined.  No network here runs them.
+    LIBRARY = torch.library.Library("torchvision", "FRAGMENT")
     for name in ("nms", "qnms"):
         LIBRARY.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
