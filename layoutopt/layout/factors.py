@@ -232,9 +232,12 @@ def ends_of(items: Iterable[Item]) -> dict[int, set[int]]:
     return ends
 
 
-def is_nested(ends: Iterable[int]) -> bool:
-    """Return whether an axis can be cut at all of some places: each divides the next."""
-    return not any(high % low for low, high in pairwise(sorted(ends)))
+def is_nested(ends: Collection[int]) -> bool:
+    """Return whether an axis can be cut at all of some places: each divides the next.
+
+    An axis without elements cannot be cut.
+    """
+    return 0 not in ends and not any(high % low for low, high in pairwise(sorted(ends)))
 
 
 def padded_axes(form: Form, shape: Shape) -> dict[int, int]:

@@ -491,7 +491,7 @@ class _Simplifier:
                 results[node.output[0]] = value
                 scope.constants[node.output[0]] = Known(_kind(value), value.shape, True)
                 gone.add(k)
-        constants = {n: x for n, x in scope.constants.items() if n not in self.pinned}
+        constants = {} if self.model.training_info else scope.constants  # which it may change
         tensors = {x.name: x for x in graph.initializer}
         local = {n: x for n, x in constants.items() if x.own or n in scope.values}
         parts, numbers = folded_parts(graph.node, local, self.types, fixed, self.barred)
