@@ -243,6 +243,15 @@ class Limits:
             self.tell(Progress(phase, time.monotonic() - self.started, objective, bound))
 
 
+class Unlimited(Limits):
+    """No limits, not even of memory: for short work that is wrong unless it is complete."""
+
+    @property
+    def stopped(self) -> None:
+        """Never a reason to stop."""
+        return None
+
+
 def limited(
     time_limit: float | None = None,
     gap: float = 0.0,

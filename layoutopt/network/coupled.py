@@ -27,7 +27,7 @@ from random import Random
 import numpy as np
 
 from layoutopt.base.errors import InternalError
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.base.numbers import relative
 from layoutopt.base.result import Stopped
 from layoutopt.network.ascent import PricedRows, RowAscent
@@ -193,7 +193,7 @@ class _Solver:
                     if i != label:
                         work.forbid(u, i)
             at = work.constant
-            apply(work, Limits(), nodes)
+            apply(work, Unlimited(), nodes)
             lost += work.constant - at - found.bound
         return lost
 
@@ -586,9 +586,9 @@ def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, f
                 if i != best:
                     trial.forbid(u, i)
             if shares[u].get(best, 0.0) < PRICED:
-                apply(trial, Limits(), [u, *rows.narrow(trial)])
+                apply(trial, Unlimited(), [u, *rows.narrow(trial)])
         rows.narrow(trial)
-        apply(trial, Limits(), trial.left())
+        apply(trial, Unlimited(), trial.left())
     except Infeasible:
         return
     if solver.limits.over:

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.base.result import Result
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
 
@@ -66,7 +66,7 @@ def eliminate(problem: Labelling) -> Result | None:
     pairs = zip(problem.edges.tolist(), problem.weights.tolist(), strict=True)
     factors: list[Factor] = [((u, v), same * -w) for (u, v), w in pairs]
     factors += [((u,), -row) for u, row in enumerate(reward_table(problem, fresh))]
-    found = minimise(scopes, widths, factors, Limits())
+    found = minimise(scopes, widths, factors, Unlimited())
     if found is None:
         return None
     chosen, cost = found

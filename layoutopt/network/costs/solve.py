@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt.base.errors import InputError, InternalError, SizeError
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
 from layoutopt.network.costs.problem import CostAnswer, Problem, cost
@@ -181,14 +181,14 @@ def construct(work: Work, wishes: Wishes | None = None) -> list[int] | None:
     labels = [0] * len(trial.costs)
     try:
         if wishes is None:
-            apply(trial, Limits(), queue)
+            apply(trial, Unlimited(), queue)
         while queue:
             u = queue.pop()
             if not trial.gone[u]:
                 wish = wishes[u] if wishes else {}
                 best = min(trial.labels(u), key=lambda i: (-wish.get(i, 0), _outlook(trial, u, i)))
                 _hold(trial, u, best)
-                apply(trial, Limits(), [u])
+                apply(trial, Unlimited(), [u])
     except Infeasible:
         return None
     trial.restore(labels)
@@ -225,7 +225,7 @@ def polish(work: Work, labels: list[int], limits: Limits) -> list[int]:
         trial.order = []
         for u in _cutset(work, draw):
             _hold(trial, u, labels[u])
-        apply(trial, Limits(), trial.left())
+        apply(trial, Unlimited(), trial.left())
         found = eliminate(trial, limits)
         quiet += 1
         if found is not None:
@@ -574,7 +574,7 @@ def heuristic_pbqp(
     """
     try:
         work = Work.of(problem)
-        reduce(work, Limits())
+        reduce(work, Unlimited())
     except Infeasible:
         return CostAnswer(infeasible=True)
     level(work)
