@@ -17,7 +17,7 @@ or numbers are too large for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -65,11 +65,17 @@ TURN = 1.0
 SEARCHED = 300_000
 """Most entries for which there is a search: CP-SAT takes two kilobytes for each."""
 
+SOLVED = 1_000_000
+"""Most entries of tables with which a network that rows are charged to is solved."""
+
+PARTS = 1 << 16
+"""Parts of a unit in that network."""
+
 PART = 120
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
 
-STALE = 100
-"""Parts without a better labelling, and two for each node, after which they are made larger."""
+STALE = 3.0
+"""How often parts cover all nodes without a better labelling until they are made larger."""
 
 LATE = 1.0
 """Seconds of processor time that the exact bound of prices may take when time is over."""
@@ -129,6 +135,8 @@ class _Solver:
         The steps of the proof, up to the last prices; ``None`` while there are none.
     ascended
         Whether rows were priced by dual ascent.
+    part
+        Labels of the parts that are solved while all other nodes keep theirs.
     """
 
     def __init__(self, network: Network, limits: Limits, start: Array | None) -> None:
@@ -137,6 +145,7 @@ class _Solver:
         self.worth: int | None = None
         self.log: list[Step] | None = None
         self.ascended = False
+        self.part = PART
         if start is not None:
             self.take(start.tolist())
 
@@ -269,19 +278,18 @@ class _Solver:
         messages: list[Message] = [
             ([0.0] * len(work.labels(u)), two) for (u, _, _), (_, two) in edges
         ]
-        prices = [max(0, round(price * scale)) for price in found.prices]
         late = time.process_time() + LATE
 
         def stop() -> bool:
             return self.limits.over and time.process_time() > late
 
         try:
-            labels = [work.labels(u) for u in work.left()]
-            tight = tighten(work, scale, messages, labels, stop)
+            tight, prices = _charged(work, scale, messages, single, found.prices, stop)
         except TimeoutError:
             return None
-        charge(tight, single, prices)
         bound = -(-tight.constant // scale)
+        if not linear:
+            bound = max(bound, self._exactly(work, messages, single, found.prices))
         shares: list[dict[int, float]] = [{} for _ in work.costs]
         for u, share in zip(work.left(), found.point, strict=True):
             shares[u] = dict(zip(work.labels(u), share, strict=True))
@@ -297,6 +305,30 @@ class _Solver:
             forbid(tight, (worth - 1) * scale)
             forbid_too(work, tight)
         return bound
+
+    def _exactly(
+        self,
+        work: Work,
+        messages: Sequence[Message],
+        rows: PricedRows,
+        prices: Sequence[float],
+    ) -> int:
+        """Return the bound of prices where the network that they are charged to is solved.
+
+        Dual ascent leaves a gap there.  The solution may keep all rows.
+        """
+        limits = self.limits.within(SHARE * self.limits.left).silent()
+        if cells(work) > SOLVED:
+            return work.bound()
+        try:
+            tight, _ = _charged(work, PARTS, messages, rows, prices, lambda: limits.over)
+        except TimeoutError:
+            return work.bound()
+        tight.held = set()
+        found = solve_parts(tight, limits, None)
+        if found.labels is not None:
+            self.take(found.labels)
+        return -(-found.bound // PARTS)
 
     def _relaxed(self, work: Work, single: PricedRows) -> Relaxed | None:
         """Solve the linear relaxation, each row divided by its limit."""
@@ -409,21 +441,21 @@ class _Solver:
         work, rows = self.reduced
         nodes, labels = work.left(), list(self.best)
         held, every = [group.nodes for group in rows.groups], rows.nodes
-        draw, stale, taken = Random(self.limits.seed), 0, time.monotonic()
-        better, size, every_label = False, PART, sum(len(work.labels(u)) for u in nodes)
+        draw, covered, taken = Random(self.limits.seed), 0, time.monotonic()
+        better, every_label = False, sum(len(work.labels(u)) for u in nodes)
         while not limits.over:
-            if stale == STALE + 2 * len(nodes):
-                stale, size = 0, 2 * size
-                if limits.deadline == inf or size > every_label:
+            if covered > STALE * len(nodes):
+                covered, self.part = 0, 2 * self.part
+                if limits.deadline == inf or self.part > every_label:
                     break
-            stale += 1
             seeds = [draw.choice(draw.choice(held)) if draw.random() < 0.7 else draw.choice(nodes)]
             if seeds[0] in every and draw.random() < 0.5:
                 seeds.append(draw.choice(draw.choice(held)))
-            around = _around(work, seeds, size * draw.choice((1, 2, 4)), draw)
+            around = _around(work, seeds, self.part * draw.choice((1, 2, 4)), draw)
+            covered += len(around)
             part = _Part(work, rows.part(labels, around), labels, around, limits.silent())
             if part.improve():
-                stale, better = 0, True
+                covered, better = 0, True
                 for u, label in zip(around, part.best or (), strict=True):
                     labels[u] = label
             if better and time.monotonic() > taken + BETWEEN:
@@ -513,6 +545,21 @@ class _Part(_Solver):
         small, unit = coarse(given)
         found = cpsat.solve(small, self.limits.turn(TURN), None)
         return bound if found.infeasible else self._take_point(work, written, found, unit, bound)
+
+
+def _charged(
+    work: Work,
+    scale: int,
+    messages: Sequence[Message],
+    rows: PricedRows,
+    prices: Sequence[float],
+    stop: Callable[[], bool],
+) -> tuple[Work, list[int]]:
+    """Return a problem in parts of a unit, to which rows are charged, and their prices."""
+    tight = tighten(work, scale, messages, [work.labels(u) for u in work.left()], stop)
+    whole = [max(0, round(price * scale)) for price in prices]
+    charge(tight, rows, whole)
+    return tight, whole
 
 
 def _around(work: Work, seeds: list[int], size: int, draw: Random) -> list[int]:
