@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,7 +22,7 @@ Example: TypeAlias = tuple[nn.Module, tuple[torch.Tensor, ...]]
 """A network, and inputs that it takes."""
 
 try:
-    import torchvision  # its compiled part defines its ops
+    import_module("torchvision")  # its compiled part defines its ops
 except RuntimeError:
     # A wheel of torchvision for CUDA lies beside a CPU build of PyTorch, and its compiled part is
     # not loaded: its import needs these two to be defined.  No network here runs them.
