@@ -74,6 +74,9 @@ PARTS = 1 << 16
 PART = 120
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
 
+UNTIMED = 8
+"""How much larger parts become where there is no deadline."""
+
 STALE = 3.0
 """How often parts cover all nodes without a better labelling until they are made larger."""
 
@@ -315,10 +318,11 @@ class _Solver:
     ) -> int:
         """Return the bound of prices where the network that they are charged to is solved.
 
-        Dual ascent leaves a gap there.  The solution may keep all rows.
+        Dual ascent leaves a gap there.  The solution may keep all rows.  This may take as long as
+        there is, so it needs a deadline.
         """
         limits = self.limits.within(SHARE * self.limits.left).silent()
-        if cells(work) > SOLVED:
+        if limits.deadline == inf or cells(work) > SOLVED:
             return work.bound()
         try:
             tight, _ = _charged(work, PARTS, messages, rows, prices, lambda: limits.over)
@@ -433,8 +437,9 @@ class _Solver:
     def _rebuild(self, limits: Limits) -> None:
         """Solve small parts exactly, all other nodes keeping their labels, as long as time lasts.
 
-        Parts are what is around a node, or around several that a row counts.  Where there is a
-        deadline, parts become twice as large once small ones gain nothing more.
+        Parts are what is around a node, or around several that a row counts.  They become twice
+        as large once small ones gain nothing more; after the largest, small ones are next, unless
+        none has gained anything.
         """
         if self.best is None:
             return
@@ -442,12 +447,17 @@ class _Solver:
         nodes, labels = work.left(), list(self.best)
         held, every = [group.nodes for group in rows.groups], rows.nodes
         draw, covered, taken = Random(self.limits.seed), 0, time.monotonic()
-        better, every_label = False, sum(len(work.labels(u)) for u in nodes)
+        better, gained, largest = False, False, sum(len(work.labels(u)) for u in nodes)
+        if limits.deadline == inf:
+            largest = min(largest, UNTIMED * PART)
         while not limits.over:
             if covered > STALE * len(nodes):
                 covered, self.part = 0, 2 * self.part
-                if limits.deadline == inf or self.part > every_label:
-                    break
+                if self.part > largest:
+                    self.part = PART
+                    if limits.deadline == inf or not gained:
+                        break
+                    gained = False
             seeds = [draw.choice(draw.choice(held)) if draw.random() < 0.7 else draw.choice(nodes)]
             if seeds[0] in every and draw.random() < 0.5:
                 seeds.append(draw.choice(draw.choice(held)))
@@ -455,7 +465,7 @@ class _Solver:
             covered += len(around)
             part = _Part(work, rows.part(labels, around), labels, around, limits.silent())
             if part.improve():
-                covered, better = 0, True
+                covered, better, gained = 0, True, True
                 for u, label in zip(around, part.best or (), strict=True):
                     labels[u] = label
             if better and time.monotonic() > taken + BETWEEN:
