@@ -60,7 +60,7 @@ def test_ctrl_c_answers_with_the_incumbent(hard: Path) -> None:
 @pytest.mark.slow
 def test_time_limit_is_for_the_whole_call(hard: Path) -> None:
     ran = subprocess.run(
-        [*COMMAND, "solve", str(hard), "--time-limit", "6", "--json", "-"],
+        [*COMMAND, "solve", str(hard), "--time-limit", "15", "--json", "-"],
         capture_output=True,
         text=True,
         check=False,
