@@ -33,6 +33,9 @@ from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Prob
 from layoutopt.network.costs.solve import solve_pbqp
 from layoutopt.network.problem import IntArray
 
+TIES = 10.0
+"""Effort spent on fewer changed ops among equally good choices, see ``Limits.turn``."""
+
 
 def stated(
     values: Values,
@@ -358,4 +361,4 @@ def _least_changed(
     for node in ops:
         own = costs[given.starts[node] : given.starts[node + 1]]
         own += np.arange(len(own)) != stated.start[node]
-    return solve_pbqp(replace(given, costs=costs), limits, answer.labelling).labelling
+    return solve_pbqp(replace(given, costs=costs), limits.turn(TIES), answer.labelling).labelling

@@ -9,6 +9,7 @@ rows.  The linear relaxation then *prices* rows: with multipliers ``p >= 0`` of 
 
 where the right side is a network without rows, whose bound counts.  Multipliers and messages are
 whole multiples of one fraction, so the bound is exact whatever the relaxation's rounding was.
+Of large networks the right side is then solved exactly, if there is a deadline.
 What costs more than the best labelling under these prices is forbidden, and a search
 decides what is left: by CP-SAT and HiGHS in turns, and by branching where CP-SAT is not installed
 or numbers are too large for it.

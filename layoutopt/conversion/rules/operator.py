@@ -280,7 +280,7 @@ class Operator:
         input (W, HW or DHW), ``*`` for an axis without such a meaning; nothing for an operand of
         which nothing is known.  Or a function that returns this for an op.
     reason
-        Why axes have no rule.
+        Why the axes of an opaque op have no rule.
     blocks
         What becomes of an op whose axes are cut into parts; None if it cannot run so.
     keeps_zeros

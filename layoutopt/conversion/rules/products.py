@@ -253,13 +253,13 @@ def attention(*operands: int, **heads: int) -> Callable[[Op], Iterator[Remapped]
 
     def modes(op: Op) -> Iterator[Remapped]:
         shapes = [op.shape(n) or () for n in operands]
-        counts = {name: shapes[n][1:2] for name, n in heads.items()}
-        known = all(isinstance(count, int) for own in counts.values() for count in own)
-        if all(len(shape) == 4 and 0 not in shape for shape in shapes) and known:
+        if any(len(shape) != 4 or 0 in shape for shape in shapes):
+            return
+        counts = {name: (op.shape(n) or ())[1] for name, n in heads.items()}
+        if all(isinstance(count, int) for count in counts.values()):
             inputs = tuple(HEADS_LAST if n in operands else None for n in range(len(op.inputs)))
             outputs = (HEADS_LAST, *(None,) * (len(op.outputs) - 1))
-            attributes = {name: count for name, (count,) in counts.items()}
-            yield Remapped({**op.attributes, **attributes}, inputs, outputs)
+            yield Remapped({**op.attributes, **counts}, inputs, outputs)
 
     return modes
 
