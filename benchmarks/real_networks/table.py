@@ -14,6 +14,9 @@ HEAD = (
     *("status", "s", "peak MiB", "difference", "ms before", "ms after", "after / before"),
 )
 
+NOTICED = 0.05
+"""Share of the latency from which on a change is counted."""
+
 
 def page(text: str, rows: Sequence[dict[str, Any]], versions: str) -> str:
     """Return the text of the page with its table, and what it adds up to, written anew."""
@@ -73,6 +76,16 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
             f"layoutopt {_sum(both, 'layoutopt'):,}: more in {len(more)}, fewer in {len(fewer)}; "
             f"fewer with standard ops in {named or 'none'}."
         )
+    run = [
+        round(row["latency_ratio"], 2)
+        for row in done
+        if row["latency_ratio"] and row["transposes"]["layoutopt"] < row["transposes"]["given"]
+    ]
+    lines.append(
+        f"Of {len(run)} with fewer transposes that onnxruntime runs before and after, "
+        f"{sum(x <= 1 - NOTICED for x in run)} became at least {NOTICED * 100:.0f} % faster, and "
+        f"{sum(x >= 1 + NOTICED for x in run)} at least {NOTICED * 100:.0f} % slower."
+    )
     return "\n".join(f"- {line}" for line in lines)
 
 

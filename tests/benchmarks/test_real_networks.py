@@ -101,6 +101,10 @@ def test_the_page_tells_who_leaves_fewer() -> None:
         "leaves 7 and layoutopt 5: more in 1, fewer in 1; fewer with standard ops in pytorch-b-"
         in text
     )
+    rows[1]["latency_ratio"] = 1.0501
+    assert "2 with fewer transposes" in summary(rows)
+    assert "1 became at least 5 % faster, and 1 at least 5 % slower." in summary(rows)
+    rows[1]["latency_ratio"] = 0.5
     rows[1]["foreign"] = ["onnxslim"]
     assert "fewer in 1; fewer with standard ops in none." in summary(rows)
     assert "| 2 † |" in table(rows)
