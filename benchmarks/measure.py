@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 MEMORY_LIMIT = 14 * 2**30
@@ -82,8 +83,18 @@ def _run(pipe: Connection, target: Callable[..., Any], args: tuple[Any, ...]) ->
     spent, cpu = time.perf_counter() - started, _cpu()
     if isinstance(answer, Timed):
         answer, spent, cpu = answer.answer, answer.seconds, answer.cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    pipe.send(Measured(answer, spent, peak, failure, cpu))
+    pipe.send(Measured(answer, spent, _peak(), failure, cpu))
+
+
+def _peak() -> float:
+    """Return the largest resident memory of this process, in MiB.
+
+    On Linux, ``ru_maxrss`` begins at that of the starting process, ``VmHWM`` does not.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    found = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+    return (found or [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss])[0] / 1024
 
 
 @dataclass(frozen=True)
