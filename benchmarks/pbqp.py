@@ -10,12 +10,15 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.measure import Timed, markdown, measure, timed
 from layoutopt.base.limits import limited
-from layoutopt.network.costs.problem import CostAnswer, Problem
+from layoutopt.network import CostNetwork
+from layoutopt.network import Network as Problem
+from layoutopt.network.builder import CostRows
 from layoutopt.network.costs.solve import solve_pbqp
+from layoutopt.network.network import CostAnswer
 
 SIZES = ((5000, 4), (50000, 2))
 """Ops and layouts."""
@@ -78,7 +81,7 @@ class Network:
             for layout in range(self.layouts):
                 there[t, layout] = len(costs)
                 costs.append([0, self.sizes[t]])
-        edges = []
+        edges, tables = [], []
         for op, modes in enumerate(self.modes):
             ends = [(t, [mode.wants[k] for mode in modes]) for k, t in enumerate(self.inputs[op])]
             if op in read:
@@ -86,8 +89,18 @@ class Network:
             for t, layouts in ends:
                 for layout in sorted(set(layouts)):
                     table = [(None if own == layout else 0, 0) for own in layouts]
-                    edges.append((op, there[t, layout], table))
-        return Problem.of(costs, edges)
+                    edges.append((op, there[t, layout]))
+                    tables.append(table)
+        return stated(costs, edges, tables)
+
+
+def stated(
+    costs: CostRows, edges: Sequence[tuple[int, int]] = (), tables: Sequence[CostRows] = ()
+) -> Problem:
+    """Return a problem of costs of labels, ``None`` forbidden, and of tables, in units of 1."""
+    net = CostNetwork.from_arrays(costs, edges, tables)
+    net.constant(1)
+    return replace(net.build(), constant=0)
 
 
 class Growing:
@@ -220,7 +233,7 @@ def row(family: str, ops: int, layouts: int, seed: int, seconds: float) -> list[
         return [*head, found.failure, *[""] * 6]
     problem: Problem = found.answer[0]
     answer: CostAnswer = found.answer[1]
-    size = [f"{problem.nodes:,}", f"{len(problem.edges):,}"]
+    size = [f"{len(problem):,}", f"{len(problem.table_edges):,}"]
     cost = [f"{answer.objective:,}", f"{answer.bound:,}"]
     return [*head, *size, answer.status, *cost, f"{found.seconds:.2f}", f"{found.peak_mb:.0f}"]
 

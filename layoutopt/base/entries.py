@@ -59,7 +59,7 @@ class Takes(StrEnum):
     LABELLING = "labelling problem"
     """``(problem, limits, start) -> Result``, see :mod:`layoutopt.network.problem`."""
     TABLES = "tables of costs"
-    """``(problem, limits, start) -> CostAnswer``, see :mod:`layoutopt.network.costs.problem`."""
+    """``(network, limits, start) -> CostAnswer``, see :mod:`layoutopt.network.costs.solve`."""
     GRAPH = "graph"
     """``(graph, limits, given, places) -> origins``, see :mod:`layoutopt.lowering.greedy0`."""
     MODES = "modes of ops"

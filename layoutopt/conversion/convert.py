@@ -41,7 +41,7 @@ from layoutopt.conversion.rules.registry import written_input
 from layoutopt.conversion.values import Value, Values, transposition, values_of
 from layoutopt.layout.factors import Form, has_factors, items_of, names_of
 from layoutopt.layout.layout import ANY, Layout
-from layoutopt.network.costs.problem import CostAnswer, cost
+from layoutopt.network.network import CostAnswer
 from layoutopt.network.problem import IntArray
 
 
@@ -246,12 +246,7 @@ class _Run:
         sizes = [values.every[v].bytes for v, _ in needs.union(forced)]
         times = [[m.time for m in one.modes.every] for one in every if one.modes.priced]
         self.weights = costs_of(self.names, sizes, self.times, times)
-        try:
-            self.problem = labelling(values, every, self.weights, self.free, forced)
-        except InputError as error:
-            what = f"graph {self.graph.name!r}, objective {','.join(self.names)}"
-            why = f"{what}: {error.reason}; one objective needs smaller numbers"
-            raise OptionError(why) from None
+        self.problem = labelling(values, every, self.weights, self.free, forced)
 
     def stated(self, labels: IntArray | None) -> StatedProblem:
         """Return the problem as plain data, and what is chosen."""
@@ -274,8 +269,8 @@ class _Run:
         else:
             task = self._task()
             labels = np.array(labels_of(stated, task, entry.load()(task)), np.int64)
-        worth = None if labels is None else cost(stated.problem, labels)
-        given = cost(stated.problem, stated.start)
+        worth = None if labels is None else stated.cost(labels)
+        given = stated.cost(stated.start)
         if worth is None or (given is not None and given < worth):
             labels, worth = stated.start, given
         return CostAnswer(labelling=labels, objective=worth, bound=-stated.constant)

@@ -29,9 +29,9 @@ from layoutopt.conversion.costs import Costs, measured
 from layoutopt.conversion.result import StatedProblem, Tally
 from layoutopt.conversion.values import Need, Values
 from layoutopt.layout.factors import AxisFactor, Order, has_factors, sort_key
-from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Problem, cost, integers
 from layoutopt.network.costs.solve import solve_pbqp
-from layoutopt.network.problem import IntArray
+from layoutopt.network.network import CostAnswer, CostTable, Domain, Network
+from layoutopt.network.problem import IntArray, exact_integers
 
 TIES = 10.0
 """Effort spent on fewer changed ops among equally good choices, see ``Limits.turn``."""
@@ -166,12 +166,16 @@ class ConversionLabelling:
         The node of each order of a value that may be there or not.
     """
 
-    problem: Problem
+    problem: Network
     constant: int
     start: IntArray
     op_nodes: list[int | None]
     sources: dict[int, tuple[int | None, list[Order]]]
     nodes: dict[Need, int]
+
+    def cost(self, labels: IntArray) -> int | None:
+        """Return what a labelling costs, ``None`` if it does what is forbidden."""
+        return None if self.problem.fault(labels) else self.problem.cost(labels)
 
     def modes(self, every: list[CandidateModes], labels: IntArray) -> list[int]:
         """Return the number of the mode of each op."""
@@ -312,16 +316,25 @@ class _Building:
                 self.begin[nodes[need]] = 1
         return node
 
-    def _problem(self) -> Problem:
+    def _problem(self) -> Network:
         tables = []
         for count, numbers in self.tables:
-            table = np.zeros((count, 2), np.int64)
-            table[list(numbers), 0] = FORBIDDEN
-            tables.append(table)
+            allowed = np.ones((count, 2), bool)
+            allowed[list(numbers), 0] = False
+            tables.append(CostTable(np.zeros((count, 2), np.int64), allowed))
         edges = np.array(self.edges, np.int64).reshape(-1, 3)
-        costs = integers([cost for own in self.own for cost in own])
-        starts = np.cumsum([0, *map(len, self.own)])
-        return Problem(costs, starts, edges[:, :2].copy(), edges[:, 2].copy(), tuple(tables))
+        sizes, domain_of = np.unique([*map(len, self.own)], return_inverse=True)
+        at = [(u, i) for u, own in enumerate(self.own) for i in range(len(own))]
+        return Network(
+            nodes=tuple(map(str, range(len(self.own)))),
+            domains=tuple(map(Domain, sizes.astype(int).tolist())),
+            domain_of=domain_of,
+            cost_at=np.array(at, np.int64).reshape(-1, 2),
+            costs=exact_integers([*chain(*self.own)]),
+            table_edges=edges[:, :2].copy(),
+            table_of=edges[:, 2].copy(),
+            tables=tuple(tables),
+        )
 
 
 def proved(stated: ConversionLabelling, limits: Limits) -> CostAnswer:
@@ -335,7 +348,7 @@ def proved(stated: ConversionLabelling, limits: Limits) -> CostAnswer:
     try:
         answer = run_phase("solve", work, early)
     except TimeoutError:
-        found = cost(stated.problem, stated.start)
+        found = stated.cost(stated.start)
         stopped = early.stopped or Stopped.TIME_LIMIT
         return CostAnswer(
             labelling=stated.start, objective=found, bound=-stated.constant, stopped=stopped
@@ -346,7 +359,7 @@ def proved(stated: ConversionLabelling, limits: Limits) -> CostAnswer:
         fewer = run_phase("solve", partial(_least_changed, stated, answer, early), early)
     except TimeoutError:
         return answer
-    same = fewer is not None and cost(stated.problem, fewer) == answer.objective
+    same = fewer is not None and stated.cost(fewer) == answer.objective
     return replace(answer, labelling=fewer) if same else answer
 
 
@@ -355,10 +368,8 @@ def _least_changed(
 ) -> IntArray | None:
     """Return labels of the same cost with which the fewest ops change that have a choice."""
     given, ops = stated.problem, [node for node in stated.op_nodes if node is not None]
-    if given.total() * (len(ops) + 1) >= LARGEST:
-        return None
-    costs = np.where(given.costs >= FORBIDDEN, FORBIDDEN, given.costs * (len(ops) + 1))
-    for node in ops:
-        own = costs[given.starts[node] : given.starts[node + 1]]
-        own += np.arange(len(own)) != stated.start[node]
-    return solve_pbqp(replace(given, costs=costs), limits.turn(TIES), answer.labelling).labelling
+    node, label = given.cost_at.T
+    changed = np.isin(node, ops) & (label != stated.start[node])
+    costs = given.costs.astype(object) * (len(ops) + 1) + changed
+    smaller = replace(given, costs=exact_integers(costs.tolist()))
+    return solve_pbqp(smaller, limits.turn(TIES), answer.labelling).labelling

@@ -23,6 +23,7 @@ from layoutopt.network.network import (
     span_windows,
     spans_of,
 )
+from layoutopt.network.problem import exact_integers
 
 Number: TypeAlias = int | Fraction | Decimal | float
 """Exact numbers; floats only where a network rounds them to ``digits`` or to a ``unit``."""
@@ -560,12 +561,7 @@ def common_unit(values: Iterable[Fraction | int]) -> Fraction:
 def packed(values: Iterable[Fraction | int], unit: Fraction) -> Array:
     """Return values as whole multiples of a unit: ``int64`` where all sums of them fit."""
     top, bottom = unit.numerator, unit.denominator
-    whole = [int(value * bottom) // top for value in values]
-    if sum(map(abs, whole)) < 2**61:
-        return np.array(whole, np.int64)
-    found = np.empty(len(whole), object)
-    found[:] = whole
-    return found
+    return exact_integers([int(value * bottom) // top for value in values])
 
 
 def _table(rows: tuple[tuple[Fraction | int | None, ...], ...], unit: Fraction) -> CostTable:

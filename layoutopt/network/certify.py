@@ -26,11 +26,10 @@ from layoutopt.certificate.network import (
 from layoutopt.certificate.refused import Refused
 from layoutopt.network.components import components
 from layoutopt.network.conflict import NetworkConflict
-from layoutopt.network.costs.problem import PriceStep, Proof
 from layoutopt.network.document import json_bytes
 from layoutopt.network.evidence import evidence, packed
 from layoutopt.network.evidence import proof as prove
-from layoutopt.network.network import Array, Network
+from layoutopt.network.network import Array, Network, PriceStep, Proof
 
 FORMAT = "layoutopt/certificate/1"
 

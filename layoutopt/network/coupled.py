@@ -32,7 +32,6 @@ from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.base.numbers import relative
 from layoutopt.base.result import Stopped
 from layoutopt.network.ascent import PricedRows, RowAscent
-from layoutopt.network.costs.problem import CostAnswer, PriceStep, Proof
 from layoutopt.network.costs.reductions import apply
 from layoutopt.network.costs.solve import (
     CELLS,
@@ -46,13 +45,13 @@ from layoutopt.network.costs.solve import (
     tighten,
     write,
 )
-from layoutopt.network.costs.work import Cost, Infeasible, Step, Work
-from layoutopt.network.network import Array, Network
+from layoutopt.network.costs.work import Cost, Infeasible, Step, Work, work_of
+from layoutopt.network.forms import close_domains
+from layoutopt.network.network import Array, CostAnswer, Network, PriceStep, Proof
 from layoutopt.network.rows import RowSet, by_columns, charge, settle, with_rows
 from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.pairwise import Message, Relaxed, relax
 from layoutopt.network.solvers.programme import Programme, ProgrammeResult, coarse
-from layoutopt.network.tables import close_domains, work_of
 
 BRANCHES = 200
 """Branches that are tried before anything else."""

@@ -19,14 +19,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result
 from layoutopt.network.components import components
-from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, Problem
 from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.flow import Arcs, best_set, minimum_cut
 from layoutopt.network.problem import (
@@ -39,6 +38,15 @@ from layoutopt.network.problem import (
     restored_names,
     reward_table,
 )
+
+if TYPE_CHECKING:
+    from layoutopt.network.network import Network
+
+FORBIDDEN = 2**62
+"""The cost of what no labelling may do."""
+
+LARGEST = 2**58
+"""The absolute values of all costs add up to less than this."""
 
 ENDLESS = 2**60
 """The capacity of what is forbidden; the absolute values of all costs add up to less than half."""
@@ -55,13 +63,10 @@ class Roof:
         others; -1 where that is not known.
     bound
         What no labelling costs less than.
-    infeasible
-        Whether it is proved that every labelling does something forbidden.
     """
 
     labels: IntArray
-    bound: int = 0
-    infeasible: bool = False
+    bound: int
 
 
 @dataclass(eq=False)
@@ -90,9 +95,7 @@ class _Terms:
         return np.asarray((literals + self.nodes) % (2 * self.nodes))
 
 
-def roof(
-    costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray, forbidden: int
-) -> Roof:
+def roof(costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray) -> Roof:
     """Return what a minimum cut decides of a problem of two labels.
 
     Parameters
@@ -102,13 +105,16 @@ def roof(
     edges, table_of
         Shapes ``(m, 2)`` and ``(m,)``: two different nodes, and the number of their table.
     tables
-        Shape ``(k, 2, 2)``.
-    forbidden
-        Costs of so much or more are forbidden.
+        Shape ``(k, 2, 2)``.  Here and above :data:`FORBIDDEN` is what no labelling may do.
+
+    Raises
+    ------
+    Infeasible
+        If every labelling does something forbidden.
     """
-    terms = _terms(costs, edges, table_of, tables, forbidden)
+    terms = _terms(costs, edges, table_of, tables)
     if not _propagate(terms):
-        return Roof(np.full(len(costs), -1), infeasible=True)
+        raise Infeasible
     _substitute(terms)
     flow, true = _cut(terms)
     value = np.where(terms.value != 0, terms.value > 0, true)
@@ -117,14 +123,12 @@ def roof(
     return Roof(labels, terms.constant + -(-flow // 2))
 
 
-def _terms(
-    costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray, forbidden: int
-) -> _Terms:
+def _terms(costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray) -> _Terms:
     n = len(costs)
-    never = costs >= forbidden
+    never = costs >= FORBIDDEN
     own = np.where(never, costs[:, ::-1], costs)
     own[never.all(axis=1)] = 0
-    kinds = [_kind(table, forbidden) for table in tables.tolist()]
+    kinds = [_kind(table) for table in tables.tolist()]
     numbers = np.array([kind.numbers for kind in kinds], np.int64).reshape(-1, 6)[table_of]
     constant, first, second, weight, p, q = numbers.T
     rise = own[:, 1] - own[:, 0]
@@ -158,10 +162,10 @@ class _Kind(NamedTuple):
     clashes: list[tuple[tuple[int, int], tuple[int, int]]]
 
 
-def _kind(table: list[list[int]], forbidden: int) -> _Kind:
+def _kind(table: list[list[int]]) -> _Kind:
     (a, b), (c, d) = table
     at = {(0, 0): a, (0, 1): b, (1, 0): c, (1, 1): d}
-    at = {place: cost for place, cost in at.items() if cost < forbidden}
+    at = {place: cost for place, cost in at.items() if cost < FORBIDDEN}
     clashes = []
     for end, p in ((0, 0), (0, 1), (1, 0), (1, 1)):
         line = [((p, q), (1 - p, q)) if end == 0 else ((q, p), (q, 1 - p)) for q in (0, 1)]
@@ -256,7 +260,7 @@ def _cut(terms: _Terms) -> tuple[int, IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class BinaryCut:
-    """Labels that a minimum cut decides in a problem of two labels each.
+    """Labels that a minimum cut decides in a network of two labels each.
 
     Parameters
     ----------
@@ -265,67 +269,73 @@ class BinaryCut:
     bound
         What no labelling costs less than.
     rest
-        The problem of the open nodes: two labels each.
-    constant
-        What the others cost.
+        The open nodes, in order; its constant is what the others cost.
     """
 
     labels: IntArray
     bound: int
-    rest: Problem
-    constant: int
+    rest: Work
 
 
-def two_labels(problem: Problem) -> BinaryCut | None:
-    """Return what a minimum cut decides, ``None`` if some node has more than two labels.
+def two_labels(network: Network) -> BinaryCut | None:
+    """Return what a minimum cut decides of a network without rows and ties.
+
+    ``None`` if some node has more than two labels, or numbers are too large.
 
     Raises
     ------
     Infeasible
         If it finds that there is no allowed labelling.
     """
-    widths = problem.widths
-    if not len(widths) or widths.max() > 2:
+    sizes = network.sizes
+    if not len(sizes) or sizes.max() > 2 or network.total() >= LARGEST:
         return None
-    costs = np.full((problem.nodes, 2), FORBIDDEN)
-    node = np.repeat(np.arange(problem.nodes), widths)
-    costs[node, np.arange(len(node)) - problem.starts[node]] = problem.costs
-    tables = np.zeros((len(problem.tables), 2, 2), np.int64)
-    for table, given in zip(tables, problem.tables, strict=True):
-        table[: given.shape[0], : given.shape[1]] = given
-    decided = roof(costs, problem.edges, problem.table_of, tables, FORBIDDEN)
-    if decided.infeasible:
-        raise Infeasible
-    rest, constant = _open(problem, costs, tables, decided.labels)
-    return BinaryCut(decided.labels, decided.bound, rest, constant)
+    costs = np.where(np.arange(2) < sizes[:, None], 0, FORBIDDEN)
+    costs[tuple(network.cost_at.T)] = network.costs
+    costs[tuple(network.banned.T)] = FORBIDDEN
+    used, number = np.unique(network.table_of, return_inverse=True)
+    paid, equal = np.unique(network.equal_costs, return_inverse=True)
+    tables = np.zeros((len(used) + len(paid), 2, 2), np.int64)
+    for table, k in zip(tables, used.tolist(), strict=False):
+        given = network.tables[k]
+        never = False if given.allowed is None else ~given.allowed
+        height, width = given.costs.shape
+        table[:height, :width] = np.where(never, FORBIDDEN, given.costs)
+    tables[len(used) :, [0, 1], [0, 1]] = paid[:, None]
+    edges = np.concatenate([network.table_edges, network.equal_edges])
+    table_of = np.concatenate([number, len(used) + equal])
+    decided = roof(costs, edges, table_of, tables)
+    rest = _open(costs, edges, table_of, tables, decided.labels)
+    rest.constant += network.constant
+    return BinaryCut(decided.labels, decided.bound + network.constant, rest)
 
 
 def _open(
-    problem: Problem, costs: IntArray, tables: IntArray, labels: IntArray
-) -> tuple[Problem, int]:
-    """Return the problem of the open nodes, and what the others cost."""
+    costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray, labels: IntArray
+) -> Work:
+    """Return the problem of the open nodes, with what the others cost."""
     known = labels >= 0
-    ends = known[problem.edges]
+    ends = known[edges]
     both = ends.all(axis=1)
-    first, second = labels[problem.edges[both]].T
-    constant = int(costs[known, labels[known]].sum())
-    constant += int(tables[problem.table_of[both], first, second].sum())
+    first, second = labels[edges[both]].T
+    paid = int(costs[known, labels[known]].sum())
+    paid += int(tables[table_of[both], first, second].sum())
     costs = costs.copy()
     for near, turned in ((0, tables), (1, tables.transpose(0, 2, 1))):
         half = ~ends[:, near] & ends[:, 1 - near]
-        u, v = problem.edges[half, near], problem.edges[half, 1 - near]
+        u, v = edges[half, near], edges[half, 1 - near]
         # What a decided label forbids is decided, too: no cost that is added is forbidden.
-        np.add.at(costs, u, turned[problem.table_of[half], :, labels[v]])
-    place = np.cumsum(~known) - 1
-    inner = ~ends.any(axis=1)
-    rest = Problem(
-        costs[~known].reshape(-1),
-        2 * np.arange(np.count_nonzero(~known) + 1),
-        place[problem.edges[inner]],
-        problem.table_of[inner],
-        tuple(tables),
-    )
-    return rest, constant
+        np.add.at(costs, u, turned[table_of[half], :, labels[v]])
+    place, inner = np.cumsum(~known) - 1, ~ends.any(axis=1)
+    rest = Work(costs[~known].tolist())  # both labels are allowed, as others are decided
+    rest.constant = paid
+    seen = [tuple(tuple(map(_seen, row)) for row in table) for table in tables.tolist()]
+    rest.connect(place[edges[inner]].tolist(), table_of[inner].tolist(), seen)
+    return rest
+
+
+def _seen(cost: int) -> float:
+    return inf if cost >= FORBIDDEN else cost
 
 
 def cut_part(work: Work) -> list[int] | None:
@@ -337,25 +347,25 @@ def cut_part(work: Work) -> list[int] | None:
         If it finds that there is no allowed labelling.
     """
     labels = {u: work.labels(u) for u in work.left()}
-    if max(map(len, labels.values()), default=0) > 2 or 2 * work.size() >= LARGEST:
+    if max(map(len, labels.values()), default=3) > 2 or 2 * work.size() >= LARGEST:
         return None
     place = {u: k for k, u in enumerate(labels)}
-    costs = [[int(work.costs[u][i]) for i in own] for u, own in labels.items()]
-    edges = [
-        (place[u], place[v], [[_given(table[i][j]) for j in labels[v]] for i in labels[u]])
-        for u, v, table in work.edges()
-    ]
-    cut = two_labels(Problem.of(costs, edges))
-    if cut is None or (cut.labels < 0).any():
+    costs = np.full((len(labels), 2), FORBIDDEN)
+    for u, own in labels.items():
+        costs[place[u], : len(own)] = [int(work.costs[u][i]) for i in own]
+    edges = [(place[u], place[v]) for u, v, _ in work.edges()]
+    tables = np.zeros((len(edges), 2, 2), np.int64)
+    for given, (u, v, table) in zip(tables, work.edges(), strict=True):
+        rows = [[min(table[i][j], FORBIDDEN) for j in labels[v]] for i in labels[u]]
+        given[: len(labels[u]), : len(labels[v])] = rows
+    ends = np.array(edges, np.int64).reshape(-1, 2)
+    cut = roof(costs, ends, np.arange(len(edges)), tables)
+    if (cut.labels < 0).any():
         return None
     whole = [0] * len(work.costs)
     for u, k in zip(labels, cut.labels.tolist(), strict=True):
         whole[u] = labels[u][k]
     return whole
-
-
-def _given(cost: float) -> int | None:
-    return None if cost == inf else int(cost)
 
 
 def fix(problem: Labelling, labels: IntArray) -> Reduction:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.arguments import check_word
 from layoutopt.base.errors import InputError
+from layoutopt.base.result import Answer, Stopped
 
 Array: TypeAlias = NDArray[Any]
 
@@ -460,6 +461,13 @@ class Network:
             total += _sum(self.tables[k].costs[labels[one], labels[two]])
         return total
 
+    def total(self) -> int:
+        """Return the sum of all absolute costs in units, with the largest of each edge's table."""
+        most = [max(map(abs, np.unique(table.costs).tolist()), default=0) for table in self.tables]
+        times: list[int] = np.bincount(self.table_of, minlength=len(most)).tolist()
+        own = _sum(np.abs(self.costs)) + _sum(np.abs(self.equal_costs))
+        return own + sum(t * m for t, m in zip(times, most, strict=True))
+
     @cached_property
     def _edges_by_table(self) -> list[tuple[int, Array]]:
         """The number of each table that edges have, and the numbers of these edges."""
@@ -475,6 +483,73 @@ class Network:
         edges = len(self.equal_edges) + len(self.table_edges)
         rows = sum(usage.rows for usage in self.usages)
         return f"Network({self.name!r}: {len(self)} nodes, {edges} edges, {rows} rows)"
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Why a bound holds: reductions, and prices of rows with messages of tables.
+
+    Parameters
+    ----------
+    steps
+        Steps by name, with nodes and labels; ``"price"`` with a :class:`PriceStep`.
+    nodes
+        Nodes that steps name by their places.
+    """
+
+    steps: Sequence[tuple[Any, ...]]
+    nodes: Array
+
+
+@dataclass(frozen=True, eq=False)
+class PriceStep:
+    """Prices of rows and messages of tables in whole parts of a unit of cost.
+
+    Parameters
+    ----------
+    parts
+        How many make a unit.
+    rows
+        Numbers of rows and what one unit of their amounts costs: above their upper limit if
+        positive, below their lower one if negative.
+    messages
+        For each edge of those left, by its nodes, what it hands to labels of the second one.
+    worth
+        What cost so much or more was forbidden then; ``None`` if nothing was.
+    """
+
+    parts: int
+    rows: list[tuple[int, int]]
+    messages: list[list[int]]
+    worth: int | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CostAnswer(Answer):
+    """A labelling, a bound, or both; here small is good and bounds lie below.
+
+    Parameters
+    ----------
+    objective
+        The labelling's exact cost, ``None`` without a labelling.
+    bound
+        What no labelling can cost less than, proved; ``None`` where nothing is known.
+    labelling
+        Shape ``(nodes,)``: the label of each node, or ``None``.
+    stopped
+        Why the computation ended.
+    infeasible
+        Whether it is proved that every labelling does something forbidden.
+    proof
+        Why the bound holds, where that is known.
+    """
+
+    objective: int | None = None
+    bound: int | None = None
+    labelling: Array | None = None
+    stopped: Stopped = Stopped.FINISHED
+    infeasible: bool = False
+    proof: Proof | None = None
 
 
 def _twice(one: Array, two: Array) -> bool:

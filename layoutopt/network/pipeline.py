@@ -17,11 +17,10 @@ from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.result import Answer, Stopped
 from layoutopt.network.builder import CostNetwork, Label
 from layoutopt.network.components import components
-from layoutopt.network.costs.problem import CostAnswer, Proof
 from layoutopt.network.coupled import coupled
-from layoutopt.network.network import Array, CostTable, Network
+from layoutopt.network.forms import merge_ties, own_fresh, take
+from layoutopt.network.network import Array, CostAnswer, CostTable, Network, Proof
 from layoutopt.network.problem import Labelling, exact_integers, merge_parallel
-from layoutopt.network.tables import by_tables
 
 if TYPE_CHECKING:
     from layoutopt.network.conflict import NetworkConflict
@@ -325,82 +324,6 @@ def minimise(
     return closed(network, limits, start, solver)
 
 
-@dataclass(frozen=True, eq=False)
-class Merged:
-    """A network in which tied nodes are one.
-
-    Parameters
-    ----------
-    network
-        The smaller network.
-    of
-        For each node of the larger one its node in the smaller one.
-    first
-        For each node of the smaller one the first of the larger one.
-    """
-
-    network: Network
-    of: Array
-    first: Array
-
-    def restore(self, labels: Array) -> Array:
-        """Return labels of the larger network."""
-        sizes = self.network.sizes
-        owner = self.first[np.maximum(labels - sizes, 0)]
-        whole = np.where(labels < sizes, labels, sizes + owner)
-        return np.asarray(whole[self.of])
-
-    def cut(self, labels: Array) -> Array:
-        """Return labels of the smaller network."""
-        return _own_fresh(labels[self.first], self.network.sizes)
-
-
-def merge_ties(network: Network) -> Merged:
-    """Merge tied nodes; what they cost adds up."""
-    count, of = components(len(network), *network.ties.T)
-    first = np.full(count, len(network), np.int64)
-    np.minimum.at(first, of, np.arange(len(network)))
-    cost_at = np.column_stack([of[network.cost_at[:, 0]], network.cost_at[:, 1]])
-    costs = network.costs
-    banned = np.column_stack([of[network.banned[:, 0]], network.banned[:, 1]])
-    ends = of[network.table_edges]
-    inside = ends[:, 0] == ends[:, 1]
-    for u, k in zip(ends[inside, 0].tolist(), network.table_of[inside].tolist(), strict=True):
-        table = network.tables[k]  # of a node with itself: the diagonal
-        size = len(table.costs)
-        here = np.column_stack([np.full(size, u), np.arange(size)])
-        cost_at = np.concatenate([cost_at, here])
-        costs = _joined(costs, np.diagonal(table.costs))
-        if table.allowed is not None:
-            banned = np.concatenate([banned, here[~np.diagonal(table.allowed)]])
-    cost_at, costs = merge_parallel(cost_at, costs)
-    equal = np.sort(of[network.equal_edges], axis=1)
-    apart = equal[:, 0] != equal[:, 1]
-    paid = sum(network.equal_costs[~apart].tolist())
-    equal, equal_costs = merge_parallel(equal[apart], network.equal_costs[apart])
-    smaller = replace(
-        network,
-        nodes=tuple(network.nodes[u] for u in first.tolist()),
-        domain_of=network.domain_of[first],
-        cost_at=cost_at,
-        costs=costs,
-        banned=np.unique(banned, axis=0) if len(banned) else banned,
-        equal_edges=equal,
-        equal_costs=equal_costs,
-        table_edges=ends[~inside],
-        table_of=network.table_of[~inside],
-        ties=network.ties[:0],
-        usages=tuple(replace(usage, nodes=of[usage.nodes]) for usage in network.usages),
-        constant=network.constant + paid,
-    )
-    return Merged(smaller, of, first)
-
-
-def _joined(one: Array, two: Array) -> Array:
-    """Return integers of two arrays in one, of objects if either has objects."""
-    return exact_integers([*one.tolist(), *two.tolist()])
-
-
 def closed(
     network: Network, limits: Limits, start: Array | None, solver: str = "auto"
 ) -> CostAnswer:
@@ -420,12 +343,12 @@ def closed(
     told = limits.restated(lambda x: x + network.constant, lambda x: x + network.constant)
     if labelled.any() and tabled.any():
         told = limits.partial()
-    for inside, solve_some in ((labelled, _by_labels), (tabled, by_tables)):
+    for inside, solve_some in ((labelled, _by_labels), (tabled, _by_tables)):
         nodes = np.flatnonzero(inside)
         if not len(nodes):
             continue
         part = take(network, nodes)
-        own = None if start is None else _own_fresh(start[nodes], part.sizes)
+        own = None if start is None else own_fresh(start[nodes], part.sizes)
         share = told.within(told.left * (0.5 if labelled.any() and tabled.any() else 1.0))
         answer = solve_some(part, told if inside is tabled else share, own, solver)
         if answer.infeasible:
@@ -441,53 +364,6 @@ def closed(
             labels[nodes] = np.where(found < sizes, found, fresh)
     objective = None if labels is None else network.cost(labels)
     return CostAnswer(objective=objective, bound=bound, labelling=labels, stopped=stopped)
-
-
-def take(network: Network, nodes: Array) -> Network:
-    """Return the part of a network without rows and ties on nodes that no edge leaves.
-
-    Parameters
-    ----------
-    nodes
-        Ascending.
-    """
-    place = np.full(len(network), -1)
-    place[nodes] = np.arange(len(nodes))
-    own, banned = place[network.cost_at[:, 0]] >= 0, place[network.banned[:, 0]] >= 0
-    equal = place[network.equal_edges[:, 0]] >= 0
-    table = place[network.table_edges[:, 0]] >= 0
-
-    def moved(at: Array) -> Array:
-        return np.column_stack([place[at[:, 0]], at[:, 1]])
-
-    return replace(
-        network,
-        nodes=tuple(network.nodes[u] for u in nodes.tolist()),
-        domain_of=network.domain_of[nodes],
-        cost_at=moved(network.cost_at[own]),
-        costs=network.costs[own],
-        banned=moved(network.banned[banned]),
-        equal_edges=place[network.equal_edges[equal]],
-        equal_costs=network.equal_costs[equal],
-        table_edges=place[network.table_edges[table]],
-        table_of=network.table_of[table],
-        ties=network.ties[:0],
-        usages=(),
-        constant=0,
-    )
-
-
-def _own_fresh(labels: Array, sizes: Array) -> Array:
-    """Return labels of which each fresh one is that of the first node that has it.
-
-    Parameters
-    ----------
-    labels
-        Labels of some nodes; the owners of fresh ones may be others.
-    """
-    owners = np.maximum(labels - sizes, -1)
-    _, first, group = np.unique(owners, return_index=True, return_inverse=True)
-    return np.where(owners < 0, labels, sizes + first[group.reshape(-1)])
 
 
 def _labelled(network: Network, of: Array, count: int) -> Array:
@@ -551,6 +427,13 @@ def _by_labels(part: Network, limits: Limits, start: Array | None, solver: str) 
     bound = None if found.bound is None else most - int(found.bound)
     objective = None if labels is None else part.cost(labels)
     return CostAnswer(objective=objective, bound=bound, labelling=labels, stopped=found.stopped)
+
+
+def _by_tables(part: Network, limits: Limits, start: Array | None, solver: str) -> CostAnswer:
+    """Solve components of closed domains; equality edges become tables."""
+    name = "auto" if solver == "auto" else "pbqp"
+    found: CostAnswer = load(name, Takes.TABLES)(part, limits, start)
+    return found
 
 
 def _largest_costs(part: Network) -> Array:

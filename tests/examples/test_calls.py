@@ -42,13 +42,13 @@ from layoutopt.layout.placement import convert_shape, placement
 from layoutopt.layout.reshape import reshape_dims
 from layoutopt.layout.semantics import SemanticAxes, consumed_as
 from layoutopt.layout.transform import apply, restore, transform
-from layoutopt.network.costs.problem import LARGEST, Problem, cost
 from layoutopt.network.problem import Labelling
 from layoutopt.pictures.chart import ChartAxis, power, scale
 from layoutopt.pictures.figure import columns, groups, lanes
 from layoutopt.pictures.svg import abbreviations, distinct, shortened
 from layoutopt.tiles.memory import TileMemory
 from tests.network.capacity.cases import case
+from tests.network.costs.cases import stated
 from tests.report.told import NAMES as PAGES
 from tests.support import labelling, named_pairs
 
@@ -157,7 +157,7 @@ def made(graph: Graph, sinks: Sequence[Tensor]) -> tuple[list[str], list[tuple[s
     return names, [(a, b, str(value)) for a, b, value in named_pairs(graph)]
 
 
-PAIR = Problem.of(
+PAIR = stated(
     [[3, None], [0, -2, 5]],
     [(0, 1, [[1, 2, None], [0, 0, 0]]), (1, 0, [[7, 0], [9, 0], [0, 0]])],
 )
@@ -193,18 +193,16 @@ NAMES: dict[str, Any] = PAGES | {
     "GIVEN": case([0, 0, 1], [2, 3], [1, 1, 4], [9, 9], {(0, 1): 1}),
     "GRAPH": ODD,
     "Graph": Graph,
-    "LARGEST": LARGEST,
     "Labelling": Labelling,
     "Layout": Layout,
     "MEMORY": TileMemory(4, 1024),
     "NC": placement("NC", (2, 3)),
     "PAIR": PAIR,
-    "Problem": Problem,
+    "stated": stated,
     "RESULT": lo.unwind(ODD),
     "ONES": np.ones((2, 3), np.float32),
     "apply": apply,
     "conv": conv,
-    "cost": cost,
     "labelling": labelling,
     "made": made,
     "replace": replace,

@@ -19,7 +19,7 @@ from benchmarks.traps import TRAPS
 from layoutopt.base.entries import ENTRIES, Entry, Takes, entries, load
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Status, Stopped
-from layoutopt.network.costs.problem import Problem, cost
+from layoutopt.network import Network
 from layoutopt.network.problem import IntArray, Labelling, Precedence, exact_integers, split
 from layoutopt.unwinding import unwind
 from tests.network.costs import cases as tables
@@ -80,7 +80,7 @@ def large(takes: Takes, seed: int = 2) -> Any:
 
 def begun(problem: Any, seed: int) -> IntArray | None:
     """Return a labelling to begin with, against all rules if need be; ``None`` for tables."""
-    if isinstance(problem, Problem):
+    if isinstance(problem, Network):
         return None
     return random_labels(replace(problem, banned=problem.banned[:0]), seed)
 
@@ -97,8 +97,8 @@ def sound(entry: Entry, problem: Any, result: Any, best: int | None = None) -> i
     value: int | None = None
     if result.labelling is not None:
         labels = result.labelling
-        if isinstance(problem, Problem):
-            value = cost(problem, labels)
+        if isinstance(problem, Network):
+            value = tables.cost(problem, labels)
         elif allowed(problem, labels.tolist()):
             value = worth(problem, labels.tolist())
         assert value is not None

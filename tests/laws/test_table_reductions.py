@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits
+from layoutopt.network import Network
+from layoutopt.network.builder import CostRows as Given
 from layoutopt.network.costs import reductions
-from layoutopt.network.costs.problem import Given, Problem, cost
 from layoutopt.network.costs.reductions import (
     alone,
     between,
@@ -24,17 +25,18 @@ from layoutopt.network.costs.reductions import (
 )
 from layoutopt.network.costs.solve import split
 from layoutopt.network.costs.work import Infeasible, Work, level, normalise, normalise_all
-from tests.network.costs.cases import left_optimum, opened, optimum, random_problem
+from tests.network.costs import cases
+from tests.network.costs.cases import cost, left_optimum, opened, optimum, random_problem, stated
 
 Rule = Callable[[Work, int], "list[int] | None"]
 
 
 def work_on(costs: Given, edges: list[tuple[int, int, Given]]) -> Work:
     """Write a problem down to work on."""
-    return Work.of(Problem.of(costs, edges))
+    return cases.work_on(stated(costs, edges))
 
 
-def works(count: int, nodes: int = 4, labels: int = 3) -> Iterator[tuple[Problem, Work]]:
+def works(count: int, nodes: int = 4, labels: int = 3) -> Iterator[tuple[Network, Work]]:
     """Yield random problems with what is left of them; of half of them in normal form."""
     for seed in range(count):
         problem = random_problem(seed, nodes, labels)
@@ -87,7 +89,7 @@ def test_nodes_leave_at_their_least(rule: Rule) -> None:
     """
     fired = infeasible = 0
     for problem, given in works(300):
-        for u in range(problem.nodes):
+        for u in range(len(problem)):
             work, held = given.copy(), given.copy()
             held.held = {u}
             assert rule is settle or rule(held, u) is None
@@ -143,7 +145,7 @@ def test_costs_move_and_stay(move: Callable[[Work], None]) -> None:
             assert all(min(own) == 0 for own in work.costs)
         if move is not normalise_all or work.shrunk:
             continue
-        for u, v in itertools.permutations(range(problem.nodes), 2):
+        for u, v in itertools.permutations(range(len(problem)), 2):
             table = work.near[u].get(v)
             if table is not None:
                 assert work.near[v][u] == tuple(zip(*table, strict=True))
@@ -176,7 +178,7 @@ def test_what_is_left_suits_no_rule() -> None:
         assert dominate(work.copy(), work.left()) == []
         spaces = [work.labels(u) for u in work.left()]
         for chosen in itertools.islice(itertools.product(*spaces), 0, None, 7):
-            labels = [0] * problem.nodes
+            labels = [0] * len(problem)
             for u, label in zip(work.left(), chosen, strict=True):
                 labels[u] = label
             value = work.value(labels)
@@ -194,7 +196,7 @@ def test_dominated_labels_leave_the_optimum() -> None:
     taken = 0
     for problem, work in works(400, nodes=5):
         best = optimum(problem)
-        taken += bool(dominate(work, range(problem.nodes)))
+        taken += bool(dominate(work, range(len(problem))))
         assert left_optimum(work) == best
     assert taken > 50
 
@@ -330,7 +332,7 @@ def test_parts_are_components() -> None:
     """On 200 random problems each node of a part has its costs, and its neighbours' tables."""
     several = 0
     for problem, work in works(200, 7, 4):
-        if problem.nodes > 3:
+        if len(problem) > 3:
             work.leave(0)
         parts = split(work)
         assert sorted(u for _, nodes in parts for u in nodes) == work.left()

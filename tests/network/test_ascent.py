@@ -12,8 +12,8 @@ from layoutopt.base.limits import Limits, limited
 from layoutopt.network import CostNetwork, Network, solve
 from layoutopt.network import coupled as coupling
 from layoutopt.network.ascent import RowAscent
+from layoutopt.network.costs.work import work_of
 from layoutopt.network.rows import RowSet
-from layoutopt.network.tables import work_of
 from tests.network.oracle import best
 
 

@@ -6,11 +6,10 @@ import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.network import elimination
-from layoutopt.network.costs.problem import Problem
 from layoutopt.network.costs.reductions import NEVER, eliminate
 from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.elimination import shrink
-from tests.network.costs.cases import opened, optimum, random_problem
+from tests.network.costs.cases import opened, optimum, random_problem, stated, work_on
 from tests.support import labelling
 from tests.support import optimum as best_of
 
@@ -38,7 +37,7 @@ def ring(nodes: int, labels: int) -> Work:
     """Return nodes in a ring, each of which wants another label than the next one."""
     table = [[int(i == j) for j in range(labels)] for i in range(labels)]
     costs: list[list[int | None]] = [[0] * labels for _ in range(nodes)]
-    return Work.of(Problem.of(costs, [(u, (u + 1) % nodes, table) for u in range(nodes)]))
+    return work_on(stated(costs, [(u, (u + 1) % nodes, table) for u in range(nodes)]))
 
 
 def test_tables_have_limits() -> None:
@@ -88,7 +87,7 @@ def test_costs_that_floats_do_not_tell_apart() -> None:
     """Label 1 costs 2^54 by itself, label 0 that and 1 more at the neighbour."""
     table = [[2**54 + 1, 2**54 + 1], [0, 0]]
     for edge in ((0, 1, table), (1, 0, [list(row) for row in zip(*table, strict=True)])):
-        work = Work.of(Problem.of([[0, 2**54], [0, 0]], [edge]))
+        work = work_on(stated([[0, 2**54], [0, 0]], [edge]))
         found = eliminate(work, Limits())
         assert found is not None
         assert found[0] == 1

@@ -12,7 +12,8 @@ from layoutopt.base import memory
 from layoutopt.base.limits import Progress
 from layoutopt.network import CostNetwork, solve
 from layoutopt.network import coupled as coupling
-from layoutopt.network.pipeline import WHY, merge_ties
+from layoutopt.network.forms import merge_ties
+from layoutopt.network.pipeline import WHY
 from layoutopt.network.solvers import cpsat
 from layoutopt.network.solvers.programme import ProgrammeResult
 from tests.network.oracle import best, draw

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from itertools import chain
+from math import gcd, inf
 from typing import TypeAlias
 
 import numpy as np
 
-from layoutopt.base.errors import InputError, InternalError, SizeError
+from layoutopt.base.errors import InternalError, SizeError
 from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
-from layoutopt.network.costs.problem import CostAnswer, Problem, cost
 from layoutopt.network.costs.reductions import (
     NEVER,
     apply,
@@ -23,9 +23,10 @@ from layoutopt.network.costs.reductions import (
     own_labels,
     reduce,
 )
-from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all
+from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all, work_of
 from layoutopt.network.cuts import cut_part, two_labels
 from layoutopt.network.elimination import branch_and_bound, shrink
+from layoutopt.network.network import CostAnswer, Network
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.pairwise import CostProgramme, Edge, Message, programme, relax
 from layoutopt.network.solvers.programme import coarse
@@ -274,8 +275,8 @@ STEPS = 8 * 10**6
 SHARE = 0.4
 """Share of the time that dual ascent gets."""
 
-LARGEST = 2**62
-"""Costs of a part that add up to so much do not fit the solvers' 64 bits."""
+LARGEST, ROUNDED = 2**62, 2**57
+"""Costs of a part that add up to so much do not fit the solvers' 64 bits; rounded, to less."""
 
 
 @dataclass(frozen=True)
@@ -312,20 +313,22 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
     hard = []
     for part, nodes in split(work):
         level(part)
+        bound += part.constant
+        unit = divide(part)
         exact = _easy(part, limits)
         if exact is None:
-            hard.append((part, nodes))
+            hard.append((part, nodes, unit))
         else:
-            bound += int(part.value(exact))
+            bound += unit * int(part.value(exact))
             for u, label in zip(nodes, exact, strict=True):
                 labels[u] = label
-    left = sum(len(nodes) for _, nodes in hard)
-    for part, nodes in sorted(hard, key=lambda each: len(each[1])):
+    left = sum(len(nodes) for _, nodes, _ in hard)
+    for part, nodes, unit in sorted(hard, key=lambda each: len(each[1])):
         own = None if start is None else [start[u] for u in nodes]
         share = limits.within(limits.left * len(nodes) / left)
         found = _solve_part(part, share, own, stage)
         left -= len(nodes)
-        bound += found.bound
+        bound += unit * found.bound
         whole &= found.labels is not None
         for u, label in zip(nodes, found.labels or (), strict=False):
             labels[u] = label
@@ -335,6 +338,36 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
     return FoundLabels(labels, bound)
 
 
+def divide(part: Work) -> int:
+    """Divide a part's costs by what divides all of them, and return that; its constant goes.
+
+    What then is still too large is divided by more and rounded down, so that bounds hold.
+    """
+    shared = {id(table): table for _, _, table in part.edges()}
+    own = (part.costs[u] for u in part.left())
+    unit, part.constant = 0, 0
+    for costs in chain(own, *shared.values()):
+        unit = gcd(unit, *[int(cost) for cost in costs if cost < inf])
+        if unit == 1:
+            break
+    unit = max(unit, 1)
+    size = part.size() // unit
+    if size >= LARGEST:
+        unit <<= (size // ROUNDED).bit_length()
+    if unit == 1:
+        return 1
+
+    def divided(costs: Iterable[Cost]) -> list[Cost]:
+        return [cost if cost == inf else cost // unit for cost in costs]
+
+    tables = {k: tuple(tuple(divided(row)) for row in table) for k, table in shared.items()}
+    for u in part.left():
+        part.costs[u] = divided(part.costs[u])
+    for u, v, table in list(part.edges()):
+        part.put(u, v, tables[id(table)])
+    return unit
+
+
 def _easy(part: Work, limits: Limits) -> list[int] | None:
     """Return an optimal labelling of a part, ``None`` if that is not easy."""
     return None if limits.over else eliminate(part, limits) or cut_part(part)
@@ -342,7 +375,7 @@ def _easy(part: Work, limits: Limits) -> list[int] | None:
 
 def _solve_part(part: Work, limits: Limits, start: list[int] | None, stage: int) -> FoundLabels:
     """Solve a part by a stage, which goes on with the next one."""
-    if limits.over or part.size() >= LARGEST:
+    if limits.over:
         return FoundLabels(_better(part, start) or construct(part), part.bound())
     return STAGES[stage](part, limits, start)
 
@@ -529,7 +562,7 @@ STAGES = (_ascend, _relax, _polish, _search)
 
 
 def solve_pbqp(
-    problem: Problem, limits: Limits | None = None, start: IntArray | None = None
+    network: Network, limits: Limits | None = None, start: IntArray | None = None
 ) -> CostAnswer:
     """Return a labelling of least cost, or the proof that none is allowed.
 
@@ -539,41 +572,64 @@ def solve_pbqp(
 
     Parameters
     ----------
+    network
+        A network of closed domains without rows and ties, whose costs are minimised.
     limits
         When to stop, with the best labelling and bound so far.  Its gap is not used: small
         parts are proved one by one.
     start
         Shape ``(nodes,)``: an allowed labelling; the answer is never worse.
-
-    Raises
-    ------
-    InputError
-        If the start is no allowed labelling.
     """
     limits = limits or Limits()
-    if start is not None and cost(problem, start) is None:
-        raise InputError("the labelling to begin with does what is forbidden")
     try:
-        found = _solve(problem, limits, start)
+        found = _solve(network, limits, start)
     except Infeasible:
         if start is not None:
             raise InternalError("an allowed labelling contradicts infeasibility") from None
         return CostAnswer(infeasible=True)
-    return _answer(problem, found, limits, start)
+    given = None if start is None else start.tolist()
+    each = [labels for labels in (given, found.labels) if labels is not None]
+    labels = min((np.array(own, np.int64) for own in each), key=network.cost, default=None)
+    objective = None if labels is None else network.cost(labels)
+    if objective is not None and objective < found.bound:
+        raise InternalError(f"a labelling costs {objective}, less than the bound {found.bound}")
+    stopped = Stopped.FINISHED
+    if objective != found.bound:
+        timed = limits.deadline < inf  # parts get shares of the time
+        stopped = limits.stopped or (Stopped.TIME_LIMIT if timed else Stopped.SIZE_LIMIT)
+    return CostAnswer(objective=objective, bound=found.bound, labelling=labels, stopped=stopped)
+
+
+def _solve(network: Network, limits: Limits, start: IntArray | None) -> FoundLabels:
+    cut = two_labels(network)
+    if cut is None:
+        begin = None if start is None else start.tolist()
+        return solve_parts(work_of(network, Unlimited()), limits, begin)
+    labels, left = cut.labels.copy(), np.flatnonzero(cut.labels < 0)
+    if not len(left):
+        return FoundLabels(labels.tolist(), cut.bound)
+    rest = solve_parts(cut.rest, limits, None if start is None else start[left].tolist())
+    bound = max(cut.bound, rest.bound)
+    if rest.labels is None:
+        return FoundLabels(None, bound)
+    labels[left] = rest.labels
+    return FoundLabels(labels.tolist(), bound)
 
 
 def heuristic_pbqp(
-    problem: Problem, limits: Limits | None = None, _start: IntArray | None = None
+    network: Network, limits: Limits | None = None, _start: IntArray | None = None
 ) -> CostAnswer:
     """Return a good labelling and a weak bound, or a bound alone, in short time.
 
     Parameters
     ----------
+    network
+        As for :func:`solve_pbqp`.
     limits
         When to stop making it better, and the seed.
     """
     try:
-        work = Work.of(problem)
+        work = work_of(network, Unlimited())
         reduce(work, Unlimited())
     except Infeasible:
         return CostAnswer(infeasible=True)
@@ -584,40 +640,4 @@ def heuristic_pbqp(
     labels = polish(work, labels, limits or Limits())
     work.restore(labels)
     found = np.array(labels, np.int64)
-    return CostAnswer(objective=cost(problem, found), bound=bound, labelling=found)
-
-
-def _solve(problem: Problem, limits: Limits, start: IntArray | None) -> FoundLabels:
-    cut = two_labels(problem)
-    if cut is None:
-        begin = None if start is None else start.tolist()
-        return solve_parts(Work.of(problem), limits, begin)
-    labels = cut.labels.copy()
-    left = np.flatnonzero(labels < 0)
-    if not len(left):
-        return FoundLabels(labels.tolist(), cut.bound)
-    begin = None if start is None else start[left].tolist()
-    rest = solve_parts(Work.of(cut.rest), limits, begin)
-    bound = max(cut.bound, cut.constant + rest.bound)
-    if rest.labels is None:
-        return FoundLabels(None, bound)
-    labels[left] = rest.labels
-    return FoundLabels(labels.tolist(), bound)
-
-
-def _answer(
-    problem: Problem, found: FoundLabels, limits: Limits, start: IntArray | None
-) -> CostAnswer:
-    """Return the better of two labellings, at its cost as the problem says it."""
-    labels = None if found.labels is None else np.array(found.labels, np.int64)
-    objective = None if labels is None else cost(problem, labels)
-    given = None if start is None else cost(problem, start)
-    if start is not None and given is not None and (objective is None or given < objective):
-        labels, objective = start.copy(), given
-    if objective is not None and objective < found.bound:
-        raise InternalError(f"a labelling costs {objective}, less than the bound {found.bound}")
-    stopped = Stopped.FINISHED
-    if objective != found.bound:
-        timed = limits.deadline < inf  # parts get shares of the time
-        stopped = limits.stopped or (Stopped.TIME_LIMIT if timed else Stopped.SIZE_LIMIT)
-    return CostAnswer(objective=objective, bound=found.bound, labelling=labels, stopped=stopped)
+    return CostAnswer(objective=network.cost(found), bound=bound, labelling=found)

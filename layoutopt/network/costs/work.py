@@ -14,9 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from layoutopt.network.costs.problem import FORBIDDEN, Problem
+import numpy as np
+
+from layoutopt.base.limits import Limits
+
+if TYPE_CHECKING:
+    from layoutopt.network.network import Network
 
 Cost: TypeAlias = float
 """A Python integer, or ``inf`` where forbidden; sums of both are exact."""
@@ -70,31 +75,6 @@ class Work:
         self.held: set[int] = set()
         self.log: list[Step] | None = None
 
-    @classmethod
-    def of(cls, problem: Problem) -> Work:
-        """Return a problem as one to work on.
-
-        Raises
-        ------
-        Infeasible
-            If all labels of a node are forbidden.
-        """
-        flat: list[Cost] = problem.costs.tolist()
-        for i in (problem.costs >= FORBIDDEN).nonzero()[0].tolist():
-            flat[i] = inf
-        starts = problem.starts.tolist()
-        work = cls([flat[a:b] for a, b in pairwise(starts)])
-        if any(min(own) == inf for own in work.costs):
-            raise Infeasible
-        tables = [_seen(table.tolist()) for table in problem.tables]
-        turned = [transposed(table) for table in tables]
-        for (u, v), k in zip(problem.edges.tolist(), problem.table_of.tolist(), strict=True):
-            if v in work.near[u]:
-                work.add(u, v, tables[k])
-            else:
-                work.near[u][v], work.near[v][u] = tables[k], turned[k]
-        return work
-
     def copy(self) -> Work:
         """Return a copy of the nodes that are left; tables are shared."""
         twin = Work([list(own) for own in self.costs])
@@ -135,6 +115,17 @@ class Work:
                 tuple([a + b for a, b in zip(one, two, strict=True)]) for one, two in rows
             )
         self.put(u, v, table)
+
+    def connect(
+        self, edges: Iterable[Sequence[int]], table_of: Iterable[int], tables: Sequence[Table]
+    ) -> None:
+        """Add a table, by its number, to each of some edges."""
+        turned = [transposed(table) for table in tables]
+        for (u, v), k in zip(edges, table_of, strict=True):
+            if v in self.near[u]:
+                self.add(u, v, tables[k])
+            else:
+                self.near[u][v], self.near[v][u] = tables[k], turned[k]
 
     def drop(self, u: int, v: int) -> None:
         """Remove an edge."""
@@ -205,13 +196,54 @@ class Work:
             labels[u] = reply.index(min(reply))
 
 
+def work_of(network: Network, limits: Limits) -> Work:
+    """Return a network of closed domains, without its rows, as one to work on.
+
+    Raises
+    ------
+    Infeasible
+        If all labels of a node are forbidden.
+    TimeoutError
+        If time is up.
+    """
+    ends = np.cumsum([0, *network.sizes.tolist()])
+    flat = np.zeros(ends[-1], object)
+    flat[ends[network.cost_at[:, 0]] + network.cost_at[:, 1]] = network.costs
+    flat[ends[network.banned[:, 0]] + network.banned[:, 1]] = inf
+    listed = flat.tolist()
+    costs: list[list[Cost]] = [listed[a:b] for a, b in pairwise(ends.tolist())]
+    work = Work(costs)
+    work.constant = network.constant
+    if any(min(own) == inf for own in costs):
+        raise Infeasible
+    tables: list[Table] = []
+    for table in network.tables:
+        if limits.over:
+            raise TimeoutError
+        rows = table.costs.tolist()
+        if table.allowed is not None:
+            allowed = table.allowed.tolist()
+            rows = [
+                [x if ok else inf for x, ok in zip(row, oks, strict=True)]
+                for row, oks in zip(rows, allowed, strict=True)
+            ]
+        tables.append(tuple(map(tuple, rows)))
+    work.connect(network.table_edges.tolist(), network.table_of.tolist(), tables)
+    known: dict[tuple[int, int], Table] = {}
+    each = zip(network.equal_edges.tolist(), network.equal_costs.tolist(), strict=True)
+    for (u, v), cost in each:
+        n = len(costs[u])
+        if (n, cost) not in known:
+            known[n, cost] = tuple(
+                tuple([cost if i == j else 0 for j in range(n)]) for i in range(n)
+            )
+        work.add(u, v, known[n, cost])
+    return work
+
+
 def transposed(table: Table) -> Table:
     """Return a table seen from the other side."""
     return tuple(zip(*table, strict=True))
-
-
-def _seen(rows: list[list[int]]) -> Table:
-    return tuple(tuple([inf if cost >= FORBIDDEN else cost for cost in row]) for row in rows)
 
 
 def _largest(costs: Iterable[Cost]) -> int:

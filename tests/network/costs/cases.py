@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from math import inf
 
 import numpy as np
 
+from benchmarks import pbqp
 from benchmarks.pbqp import Network, dressed
-from layoutopt.network.costs.problem import FORBIDDEN, Problem
-from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.base.limits import Limits
+from layoutopt.network import Network as Problem
+from layoutopt.network.builder import CostRows
+from layoutopt.network.costs.work import Infeasible, Work, work_of
+from layoutopt.network.network import Array
+
+Edge = tuple[int, int, CostRows]
+"""Two nodes and a table."""
+
+
+def stated(costs: CostRows, edges: Sequence[Edge] = ()) -> Problem:
+    """Return a problem of costs of labels, ``None`` forbidden, and of tables."""
+    ends, tables = [(u, v) for u, v, _ in edges], [table for *_, table in edges]
+    return pbqp.stated(costs, ends, tables)
+
+
+def cost(problem: Problem, labels: Array) -> int | None:
+    """Return what a labelling costs, ``None`` if it does what is forbidden."""
+    return None if problem.fault(labels) else problem.cost(labels)
+
+
+def work_on(problem: Problem) -> Work:
+    """Return a problem to work on."""
+    return work_of(problem, Limits())
 
 
 def random_problem(seed: int, nodes: int = 7, labels: int = 4, wide: int = 1) -> Problem:
@@ -52,7 +76,7 @@ def random_problem(seed: int, nodes: int = 7, labels: int = 4, wide: int = 1) ->
         for v in range(n)
         if u != v and draw.random() < density
     ]
-    return Problem.of(costs, edges)
+    return stated(costs, edges)
 
 
 def random_network(seed: int) -> Network:
@@ -66,19 +90,16 @@ def random_network(seed: int) -> Network:
 
 def optimum(problem: Problem) -> int | None:
     """Return the least cost by trying all labellings, ``None`` if all are forbidden."""
-    widths = problem.widths.tolist()
-    total, never = np.zeros(widths, np.int64), np.zeros(widths, bool)
-
-    def add(costs: np.ndarray, *axes: int) -> None:
-        nonlocal total, never
-        shape = [w if u in axes else 1 for u, w in enumerate(widths)]
-        never = never | (costs >= FORBIDDEN).reshape(shape)
-        total = total + np.where(costs >= FORBIDDEN, 0, costs).reshape(shape)
-
-    for u in range(problem.nodes):
-        add(problem.costs[problem.starts[u] : problem.starts[u + 1]], u)
-    for (u, v), k in zip(problem.edges.tolist(), problem.table_of.tolist(), strict=True):
-        add(problem.tables[k] if u < v else problem.tables[k].T, u, v)
+    label = np.indices(problem.sizes.tolist())
+    total, never = np.zeros(label.shape[1:], object), np.zeros(label.shape[1:], bool)
+    for (u, i), paid in zip(problem.cost_at.tolist(), problem.costs.tolist(), strict=True):
+        total = total + paid * (label[u] == i).astype(object)
+    for u, i in problem.banned.tolist():
+        never |= label[u] == i
+    for (u, v), k in zip(problem.table_edges.tolist(), problem.table_of.tolist(), strict=True):
+        total = total + problem.tables[k].costs.astype(object)[label[u], label[v]]
+        allowed = problem.tables[k].allowed
+        never |= False if allowed is None else ~allowed[label[u], label[v]]
     return None if never.all() else int(total[~never].min())
 
 
@@ -90,7 +111,7 @@ def written(work: Work) -> Problem:
     def given(costs: list[float] | tuple[float, ...]) -> list[int | None]:
         return [None if cost == inf else int(cost) for cost in costs]
 
-    return Problem.of(
+    return stated(
         [given(work.costs[u]) for u in left],
         [
             (place[u], place[v], [given(row) for row in table])
@@ -110,6 +131,6 @@ def left_optimum(work: Work) -> int | None:
 def opened(problem: Problem) -> Work | None:
     """Return a problem to work on, ``None`` if a node has no label to begin with."""
     try:
-        return Work.of(problem)
+        return work_on(problem)
     except Infeasible:
         return None

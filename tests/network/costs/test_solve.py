@@ -13,8 +13,9 @@ from benchmarks.pbqp import FAMILIES, network
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, limited
 from layoutopt.base.result import Status, Stopped
+from layoutopt.network import Network
+from layoutopt.network.builder import CostRows
 from layoutopt.network.costs import reductions, solve
-from layoutopt.network.costs.problem import CostAnswer, Given, Problem, cost
 from layoutopt.network.costs.reductions import reduce, renormalise
 from layoutopt.network.costs.solve import (
     FoundLabels,
@@ -24,17 +25,24 @@ from layoutopt.network.costs.solve import (
     solve_parts,
     solve_pbqp,
 )
-from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.costs.work import Infeasible
+from layoutopt.network.network import CostAnswer
 from layoutopt.network.solvers import cpsat
-from tests.network.costs.cases import opened, optimum, random_network, random_problem
-from tests.support import refused
+from tests.network.costs.cases import (
+    opened,
+    optimum,
+    random_network,
+    random_problem,
+    stated,
+    work_on,
+)
 
 
-def coloured(nodes: int, colours: int, price: int = 0) -> Problem:
+def coloured(nodes: int, colours: int, price: int = 0) -> Network:
     """Return nodes that must all differ in colour; to differ costs a price."""
-    table: Given = [[None if i == j else price for j in range(colours)] for i in range(colours)]
+    table: CostRows = [[None if i == j else price for j in range(colours)] for i in range(colours)]
     pairs = itertools.combinations(range(nodes), 2)
-    return Problem.of([[0] * colours] * nodes, [(u, v, table) for u, v in pairs])
+    return stated([[0] * colours] * nodes, [(u, v, table) for u, v in pairs])
 
 
 def test_random_networks_are_solved() -> None:
@@ -117,7 +125,7 @@ def test_every_stage_ends_with_a_proof(stage: int, wide: int) -> None:
             assert late.bound <= found.bound
     assert feasible > 30
     differ = ((None, 0), (0, None))
-    ring = Problem.of([[0, 0]] * 3, [(0, 1, differ), (1, 2, differ), (2, 0, differ)])
+    ring = stated([[0, 0]] * 3, [(0, 1, differ), (1, 2, differ), (2, 0, differ)])
     with pytest.raises(Infeasible):
         solve_parts(opened(ring), Limits(), None, stage)
 
@@ -126,7 +134,7 @@ def test_every_stage_ends_with_a_proof(stage: int, wide: int) -> None:
 def test_what_polishing_closes_needs_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels that cost 4 become ones that cost 2, which is the least of the table."""
     monkeypatch.setattr(cpsat, "solve_programme", None)
-    work = opened(Problem.of([[0, 0, 0]] * 2, [(0, 1, [[4, 3, 2], [3, 5, 9], [9, 4, 6]])]))
+    work = opened(stated([[0, 0, 0]] * 2, [(0, 1, [[4, 3, 2], [3, 5, 9], [9, 4, 6]])]))
     found = solve_parts(work, Limits(), [0, 0], 2)
     assert (found.labels, found.bound) == ([0, 2], 2)
 
@@ -168,20 +176,28 @@ def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("barred")
-@pytest.mark.parametrize("exact", [True, False])
-def test_without_a_relaxation(monkeypatch: pytest.MonkeyPatch, exact: bool) -> None:
-    """Where HiGHS fails the optimum is found all the same; too large numbers leave a bound."""
-    monkeypatch.setattr(solve, "relax", (lambda *_: None) if exact else None)
-    if not exact:
-        monkeypatch.setattr(solve, "LARGEST", 0)
-        monkeypatch.setattr(solve, "polish", None)
-        monkeypatch.setattr(cpsat, "solve_programme", None)
+def test_without_a_relaxation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where HiGHS fails the optimum is found all the same."""
+    monkeypatch.setattr(solve, "relax", lambda *_: None)
     for seed in range(40):
         problem = random_problem(seed, nodes=5)
         best, work = optimum(problem), opened(problem)
         if work is not None and best is not None:
-            found = solve_parts(work, Limits(), None)
-            assert found.bound == best if exact else found.bound <= best
+            assert solve_parts(work, Limits(), None).bound == best
+
+
+@pytest.mark.usefixtures("unreduced")
+@pytest.mark.parametrize("wide", [2**45, 2**90])
+def test_numbers_of_any_size(wide: int) -> None:
+    """What divides all costs is divided out; else too large ones leave a bound that is near."""
+    for seed in range(100):
+        problem = random_problem(seed, nodes=5, wide=wide)
+        best, answer = optimum(problem), solve_pbqp(problem)
+        assert answer.infeasible == (best is None)
+        if best is not None:
+            assert answer.bound <= best <= answer.objective <= answer.bound + (wide >> 46)
+    work = work_on(stated([[0, 4 * wide], [6 * wide, 0]], [(0, 1, [[0, wide], [0, None]])]))
+    assert (solve.divide(work), work.costs) == (wide, [[0, 4], [6, 0]])
 
 
 # Limits, starts and answers
@@ -189,14 +205,14 @@ def test_without_a_relaxation(monkeypatch: pytest.MonkeyPatch, exact: bool) -> N
 
 def test_nothing_to_choose() -> None:
     """No nodes cost nothing; one label for each is the only labelling; some are infeasible."""
-    assert solve_pbqp(Problem.of([])).objective == 0
-    single = solve_pbqp(Problem.of([[4], [-7]], [(0, 1, [[1]])]))
+    assert solve_pbqp(stated([])).objective == 0
+    single = solve_pbqp(stated([[4], [-7]], [(0, 1, [[1]])]))
     assert (single.objective, single.status) == (-2, Status.OPTIMAL)
     ring = [(u, (u + 1) % 7, ((None, 0), (0, None))) for u in range(7)]
-    for problem in (coloured(3, 2), coloured(5, 4), Problem.of([[0, 0]] * 7, ring)):
+    for problem in (coloured(3, 2), coloured(5, 4), stated([[0, 0]] * 7, ring)):
         assert solve_pbqp(problem).status is Status.INFEASIBLE
         assert heuristic_pbqp(problem).objective is None
-        assert construct(Work.of(problem)) is None
+        assert construct(work_on(problem)) is None
 
 
 @pytest.mark.parametrize(("nodes", "colours"), [(3, 2), (4, 3)])
@@ -219,7 +235,7 @@ def test_no_time_leaves_a_labelling_and_a_bound(layouts: int) -> None:
     ):
         answer = solve_pbqp(problem, limits)
         assert answer.labelling is not None
-        assert answer.objective == cost(problem, answer.labelling)
+        assert answer.objective == problem.cost(answer.labelling)
         assert (answer.bound or 0) <= (best or 0) <= (answer.objective or 0)
         assert answer.stopped is why or answer.status is Status.OPTIMAL
     assert layouts == 2 or answer.status is Status.FEASIBLE
@@ -248,7 +264,7 @@ def test_the_start_is_kept_if_nothing_better_is_found(
 
     A bound that a labelling beats is a defect, and so is infeasibility of what is allowed.
     """
-    problem = Problem.of([[1, 0, 5]])
+    problem = stated([[1, 0, 5]])
     monkeypatch.setattr(solve, "solve_parts", lambda *_: FoundLabels(labels, -3))
     answer = solve_pbqp(problem, None, np.array([0]))
     assert answer.labelling is not None
@@ -258,18 +274,12 @@ def test_the_start_is_kept_if_nothing_better_is_found(
     monkeypatch.setattr(solve, "solve_parts", lambda *_: FoundLabels([1], 1))
     with pytest.raises(InternalError, match="costs 0, less than the bound 1"):
         solve_pbqp(problem)
-    monkeypatch.setattr(solve, "cost", lambda *_: 0)
     with pytest.raises(InternalError, match="contradicts infeasibility"):
-        solve_pbqp(Problem.of([[None]]), None, np.array([0]))
+        solve_pbqp(stated([[None]]), None, np.array([0]))
 
 
-def test_a_start_must_be_allowed() -> None:
-    """A forbidden start, or one of the wrong length, is refused; a status needs its proof."""
-    problem = Problem.of([[0, None], [0, 0]])
-    with refused("labelling to begin with does what is forbidden"):
-        solve_pbqp(problem, None, np.array([1, 0]))
-    with refused("as many labels"):
-        solve_pbqp(problem, None, np.array([0]))
+def test_a_status_needs_its_proof() -> None:
+    """Optimal is what costs as much as its bound; what has no labelling is unknown."""
     answers = [CostAnswer(objective=3, bound=b) for b in (3, 2)] + [CostAnswer(bound=2)]
     assert [a.status for a in answers] == [Status.OPTIMAL, Status.FEASIBLE, Status.UNKNOWN]
     assert CostAnswer(infeasible=True).status is Status.INFEASIBLE
@@ -296,7 +306,7 @@ def test_constructed_labellings() -> None:
     assert found > 150
     assert best_ones > 0.8 * found
     table = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
-    work = Work.of(Problem.of([[0, 9, 9]] * 3, [(0, 1, table), (1, 2, table)]))
+    work = work_on(stated([[0, 9, 9]] * 3, [(0, 1, table), (1, 2, table)]))
     wished, free = construct(work, [{}, {2: 0.6, 0: 0.4}, {}]), construct(work)
     assert wished is not None
     assert free is not None
@@ -305,7 +315,7 @@ def test_constructed_labellings() -> None:
 
 def test_polishing() -> None:
     """It makes better, never worse, equally with equal seeds; without time the labelling stays."""
-    work = Work.of(network("dense", 80, 8).problem())
+    work = work_on(network("dense", 80, 8).problem())
     reduce(work, Limits())
     labels = construct(work)
     assert labels is not None

@@ -1,0 +1,211 @@
+"""Cost networks in other forms: tied nodes merged, open domains closed, parts alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from layoutopt.network.components import components
+from layoutopt.network.network import Array, Domain, Network
+from layoutopt.network.problem import exact_integers, merge_parallel
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """A network in which tied nodes are one.
+
+    Parameters
+    ----------
+    network
+        The smaller network.
+    of
+        For each node of the larger one its node in the smaller one.
+    first
+        For each node of the smaller one the first of the larger one.
+    """
+
+    network: Network
+    of: Array
+    first: Array
+
+    def restore(self, labels: Array) -> Array:
+        """Return labels of the larger network."""
+        sizes = self.network.sizes
+        owner = self.first[np.maximum(labels - sizes, 0)]
+        whole = np.where(labels < sizes, labels, sizes + owner)
+        return np.asarray(whole[self.of])
+
+    def cut(self, labels: Array) -> Array:
+        """Return labels of the smaller network."""
+        return own_fresh(labels[self.first], self.network.sizes)
+
+
+def merge_ties(network: Network) -> Merged:
+    """Merge tied nodes; what they cost adds up."""
+    count, of = components(len(network), *network.ties.T)
+    first = np.full(count, len(network), np.int64)
+    np.minimum.at(first, of, np.arange(len(network)))
+    cost_at = np.column_stack([of[network.cost_at[:, 0]], network.cost_at[:, 1]])
+    costs = network.costs
+    banned = np.column_stack([of[network.banned[:, 0]], network.banned[:, 1]])
+    ends = of[network.table_edges]
+    inside = ends[:, 0] == ends[:, 1]
+    for u, k in zip(ends[inside, 0].tolist(), network.table_of[inside].tolist(), strict=True):
+        table = network.tables[k]  # of a node with itself: the diagonal
+        size = len(table.costs)
+        here = np.column_stack([np.full(size, u), np.arange(size)])
+        cost_at = np.concatenate([cost_at, here])
+        costs = _joined(costs, np.diagonal(table.costs))
+        if table.allowed is not None:
+            banned = np.concatenate([banned, here[~np.diagonal(table.allowed)]])
+    cost_at, costs = merge_parallel(cost_at, costs)
+    equal = np.sort(of[network.equal_edges], axis=1)
+    apart = equal[:, 0] != equal[:, 1]
+    paid = sum(network.equal_costs[~apart].tolist())
+    equal, equal_costs = merge_parallel(equal[apart], network.equal_costs[apart])
+    smaller = replace(
+        network,
+        nodes=tuple(network.nodes[u] for u in first.tolist()),
+        domain_of=network.domain_of[first],
+        cost_at=cost_at,
+        costs=costs,
+        banned=np.unique(banned, axis=0) if len(banned) else banned,
+        equal_edges=equal,
+        equal_costs=equal_costs,
+        table_edges=ends[~inside],
+        table_of=network.table_of[~inside],
+        ties=network.ties[:0],
+        usages=tuple(replace(usage, nodes=of[usage.nodes]) for usage in network.usages),
+        constant=network.constant + paid,
+    )
+    return Merged(smaller, of, first)
+
+
+def _joined(one: Array, two: Array) -> Array:
+    """Return integers of two arrays in one, of objects if either has objects."""
+    return exact_integers([*one.tolist(), *two.tolist()])
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedNetwork:
+    """A network with closed domains instead of open ones.
+
+    Parameters
+    ----------
+    network
+        The network; a node's labels beyond its ``named`` ones stand for fresh ones.
+    named
+        Number of named labels of each node.
+    owners
+        For each node the nodes whose fresh labels it may choose.
+    """
+
+    network: Network
+    named: Array
+    owners: list[Array]
+
+    def restore(self, labels: Array) -> Array:
+        """Return labels of the network with open domains."""
+        whole = labels.copy()
+        for u in np.flatnonzero(labels >= self.named).tolist():
+            whole[u] = self.named[u] + self.owners[u][labels[u] - self.named[u]]
+        return whole
+
+    def cut(self, labels: Array) -> Array | None:
+        """Return labels of the closed network; ``None`` where it has too few fresh ones."""
+        own = labels.copy()
+        seen: dict[tuple[int, int], int] = {}
+        count: dict[int, int] = {}
+        for u in np.flatnonzero(labels >= self.named).tolist():
+            root = int(self.owners[u][0])
+            key = root, int(labels[u] - self.named[u])
+            if key not in seen:
+                seen[key] = count[root] = count.get(root, -1) + 1
+            if seen[key] >= len(self.owners[u]):
+                return None
+            own[u] = self.named[u] + seen[key]
+        return own
+
+
+def close_domains(network: Network) -> ClosedNetwork:
+    """Close the open domains: nodes that equality edges join share as many fresh labels as help.
+
+    Fresh labels cost nothing, and rows do not count them.  Two of them can be made one where no
+    cost of agreement is positive; with ``m`` positive ones ``f`` are enough where
+    ``f (f - 1) / 2 <= m``.
+    """
+    sizes = network.sizes
+    count, of = components(len(network), *network.equal_edges.T)
+    pays = np.zeros(count, np.int64)
+    np.add.at(pays, of[network.equal_edges[:, 0]], (network.equal_costs > 0).astype(np.int64))
+    size = np.bincount(of, minlength=count)
+    opened = np.array([domain.open for domain in network.domains], bool)[network.domain_of]
+    domains: dict[tuple[int, int], int] = {}
+    domain_of = []
+    by_root: dict[int, Array] = {}
+    owners = []
+    order = np.argsort(of, kind="stable")
+    ends = np.cumsum(size)
+    for u, k in enumerate(network.domain_of.tolist()):
+        c, more = int(of[u]), 0
+        if opened[u]:
+            more = min(int(size[c]), (1 + math.isqrt(1 + 8 * int(pays[c]))) // 2)
+            if c not in by_root:
+                by_root[c] = order[ends[c] - size[c] : ends[c] - size[c] + more]
+        owners.append(by_root[c] if opened[u] else np.zeros(0, np.int64))
+        domain_of.append(domains.setdefault((k, more), len(domains)))
+    closed = replace(
+        network,
+        domains=tuple(Domain(network.domains[k].size + more) for k, more in domains),
+        domain_of=np.array(domain_of, np.int64),
+    )
+    return ClosedNetwork(closed, sizes, owners)
+
+
+def take(network: Network, nodes: Array) -> Network:
+    """Return the part of a network without rows and ties on nodes that no edge leaves.
+
+    Parameters
+    ----------
+    nodes
+        Ascending.
+    """
+    place = np.full(len(network), -1)
+    place[nodes] = np.arange(len(nodes))
+    own, banned = place[network.cost_at[:, 0]] >= 0, place[network.banned[:, 0]] >= 0
+    equal = place[network.equal_edges[:, 0]] >= 0
+    table = place[network.table_edges[:, 0]] >= 0
+
+    def moved(at: Array) -> Array:
+        return np.column_stack([place[at[:, 0]], at[:, 1]])
+
+    return replace(
+        network,
+        nodes=tuple(network.nodes[u] for u in nodes.tolist()),
+        domain_of=network.domain_of[nodes],
+        cost_at=moved(network.cost_at[own]),
+        costs=network.costs[own],
+        banned=moved(network.banned[banned]),
+        equal_edges=place[network.equal_edges[equal]],
+        equal_costs=network.equal_costs[equal],
+        table_edges=place[network.table_edges[table]],
+        table_of=network.table_of[table],
+        ties=network.ties[:0],
+        usages=(),
+        constant=0,
+    )
+
+
+def own_fresh(labels: Array, sizes: Array) -> Array:
+    """Return labels of which each fresh one is that of the first node that has it.
+
+    Parameters
+    ----------
+    labels
+        Labels of some nodes; the owners of fresh ones may be others.
+    """
+    owners = np.maximum(labels - sizes, -1)
+    _, first, group = np.unique(owners, return_index=True, return_inverse=True)
+    return np.where(owners < 0, labels, sizes + first[group.reshape(-1)])
