@@ -19,12 +19,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from layoutopt.base.limits import Limits
-from layoutopt.base.memory import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.components import strong_components
 from layoutopt.network.parts import solve_parts
-from layoutopt.network.problem import IntArray, Labelling, Parts, Precedence, split, take
+from layoutopt.network.problem import IntArray, Labelling, Parts, Precedence, split, take, without
 
 Arc = tuple[int, int]
 
@@ -104,76 +103,6 @@ def best_order(
     return OrderSolution(sum(tops) - least * unit, chosen)
 
 
-BAN_BYTES = 100
-"""What one forbidden choice takes while it is sorted in."""
-
-
-def with_hopeless(problem: Labelling, order: Precedence, parts: Parts) -> Labelling:
-    """Return a problem without rules that has no use for what no order allows."""
-    hopeless = pairs_of(order.hopeless())
-    whole = replace(problem, precedence=None)
-    pieces = [
-        without(part, hopeless, order.label_barrier[labels], order.node_readers[nodes])
-        for part, nodes, labels in zip(parts.parts, parts.nodes, parts.labels, strict=True)
-    ]
-    at, bans = [problem.reward_at[:0]], [problem.banned[:0]]
-    for piece, nodes, labels in zip(pieces, parts.nodes, parts.labels, strict=True):
-        for found, own in ((at, piece.reward_at), (bans, piece.banned)):
-            found.append(np.column_stack([nodes[own[:, 0]], labels[own[:, 1]]]))
-    rewards = [problem.rewards[:0], *(piece.rewards for piece in pieces)]
-    return replace(
-        whole,
-        reward_at=np.concatenate(at),
-        rewards=np.concatenate(rewards),
-        banned=np.concatenate(bans),
-    )
-
-
-def without(
-    part: Labelling, shut: Sequence[tuple[int, int]], barrier: IntArray, readers: IntArray
-) -> Labelling:
-    """Return a part in which some nodes must not take some labels.
-
-    A label that is forbidden to all nodes is not banned, but earns nothing any more: nothing
-    takes it then, and there may be far too many such nodes and labels for a list of pairs.
-
-    Parameters
-    ----------
-    shut
-        Reader sets, and barriers whose labels the nodes with that reader set must not take.
-    barrier, readers
-        Barrier of each label, reader set of each node.
-    """
-    sets = frozenset(unique(readers).tolist())
-    present = frozenset(unique(barrier).tolist())
-    at: dict[int, set[int]] = {}
-    for s, b in shut:
-        if s in sets and b in present:
-            at.setdefault(b, set()).add(s)
-    useless = np.isin(barrier, [b for b, all_sets in at.items() if all_sets == sets])
-    some = {b: own for b, own in at.items() if own != sets}
-    count = {b: int(np.count_nonzero(barrier == b)) for b in some}
-    nodes = {s: np.flatnonzero(readers == s) for own in some.values() for s in own}
-    pairs = sum(count[b] * len(nodes[s]) for b, own in some.items() for s in own)
-    require(BAN_BYTES * pairs, "a list of what barrier order forbids")
-    bans = [part.banned]
-    for b, own in some.items():
-        what = np.flatnonzero(barrier == b)
-        bans += [np.stack(np.meshgrid(nodes[s], what), axis=-1).reshape(-1, 2) for s in own]
-    earns = ~useless[part.reward_at[:, 1]]
-    return replace(
-        part,
-        reward_at=part.reward_at[earns],
-        rewards=part.rewards[earns],
-        banned=np.unique(np.concatenate(bans), axis=0),
-    )
-
-
-def pairs_of(table: IntArray) -> list[tuple[int, int]]:
-    """Return reader sets and barriers of the entries of a table of barriers by reader sets."""
-    return [(s, b) for b, s in np.argwhere(table).tolist()]
-
-
 Arcs = frozenset[Arc]
 
 
@@ -199,7 +128,8 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     for part in coupled:
         inside[part.nodes] = True
     alone = np.flatnonzero(~inside)
-    rest = take(with_hopeless(problem, order, parts), alone)
+    readers = order.node_readers[alone]
+    rest = without(take(problem, alone), order.hopeless(), order.label_barrier, readers)
     hope = sum(part.problem.total() for part in coupled)
     free = solve_parts(rest, limits.restated(lambda x: x, lambda x: x + hope))
     low, high = int(free.objective or 0), int(free.bound or 0)
@@ -227,7 +157,7 @@ class _Part:
     """A component in which some labels need arcs that may close a cycle.
 
     ``needs[s][b]`` are the contested arcs that a node with reader set ``s`` needs for a label
-    of barrier ``b``.
+    of barrier ``b``; ``choices`` is the shape of tables of barriers and reader sets.
     """
 
     problem: Labelling
@@ -236,12 +166,15 @@ class _Part:
     barrier: IntArray
     readers: IntArray
     needs: dict[tuple[int, int], Arcs]
+    choices: tuple[int, int]
     solved: dict[Arcs, Result] = field(default_factory=dict)
 
     def solve(self, closed: Arcs, limits: Limits) -> Result:
         """Return the best labelling that needs no closed arc."""
         if closed not in self.solved:
-            shut = [pair for pair, arcs in self.needs.items() if not arcs.isdisjoint(closed)]
+            shut = np.zeros(self.choices, bool)
+            for (s, b), arcs in self.needs.items():
+                shut[b, s] = not arcs.isdisjoint(closed)
             problem = without(self.problem, shut, self.barrier, self.readers)
             self.solved[closed] = solve_parts(problem, limits)
         return self.solved[closed]
@@ -346,7 +279,6 @@ class _Decomposition:
 def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
     """Return the components that need arcs which could be part of a cycle."""
     hopeless = order.hopeless()
-    shut = pairs_of(hopeless)
     needs: list[dict[tuple[int, int], set[Arc]]] = []
     links: list[Arc] = [(b, c) for b, c in order.arcs.tolist()]
     for nodes, labels in zip(parts.nodes, parts.labels, strict=True):
@@ -372,12 +304,13 @@ def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
             readers = order.node_readers[parts.nodes[i]]
             found.append(
                 _Part(
-                    without(part, shut, barrier, readers),
+                    without(part, hopeless, barrier, readers),
                     parts.nodes[i],
                     parts.labels[i],
                     barrier,
                     readers,
                     contested,
+                    hopeless.shape,
                 )
             )
     return found

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits
+from layoutopt.base.memory import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result
 from layoutopt.network.components import components, reachable
@@ -194,6 +195,55 @@ def merge_parallel(ends: IntArray, weights: WeightArray) -> tuple[IntArray, Weig
     total = np.add.reduceat(weights, starts)
     kept = total != 0
     return ends[starts[kept]], exact_integers(total[kept].tolist())
+
+
+BAN_BYTES = 50
+"""What one node and label take while bans are looked for."""
+
+
+def without(
+    problem: Labelling, forbidden: IntArray, barrier: IntArray, readers: IntArray
+) -> Labelling:
+    """Return a problem without order rules in which some choices are forbidden.
+
+    Labels that no node of a component earns any more are not banned there: nothing takes them, and
+    there may be far too many such nodes and labels for a list of pairs.
+
+    Parameters
+    ----------
+    forbidden
+        Shape ``(barriers + 1, sets)``: barriers whose labels nodes with a reader set must not
+        take; the last row is for labels of no barrier.
+    barrier, readers
+        Barrier of each label, or -1; reader set of each node.
+    """
+    component = components(problem.nodes, *problem.edges.T)[1]
+    node, label = problem.reward_at.T
+    earns = ~forbidden[barrier[label], readers[node]]
+    open_ = earns & forbidden[barrier[label]].any(axis=1)
+    known = np.unique([component[node[open_]], label[open_]], axis=1)
+    entries = int(np.bincount(component)[known[0]].sum())
+    require(BAN_BYTES * entries, "a list of what barrier order forbids")
+    one, two = matches(known[0], component)
+    shut = forbidden[barrier[known[1, one]], readers[two]]
+    bans = np.column_stack([two[shut], known[1, one[shut]]])
+    return replace(
+        problem,
+        reward_at=problem.reward_at[earns],
+        rewards=problem.rewards[earns],
+        banned=np.unique(np.concatenate([problem.banned, bans]), axis=0),
+        precedence=None,
+    )
+
+
+def matches(one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the places of all pairs of equal numbers, of which the first ones are in order."""
+    order = np.argsort(two, kind="stable")
+    begin, end = (np.searchsorted(two[order], one, side=side) for side in ("left", "right"))
+    counts = end - begin
+    last = np.cumsum(counts)
+    at = np.repeat(begin - last + counts, counts) + np.arange(int(counts.sum()))
+    return np.repeat(np.arange(len(one)), counts), order[at]
 
 
 def fresh_needed(problem: Labelling) -> int:

@@ -14,18 +14,17 @@ from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Stopped
 from layoutopt.network import elimination, order
+from layoutopt.network import problem as problem_module
+from layoutopt.network.components import components
 from layoutopt.network.heuristics.frame import OrderChoices, choices_of
 from layoutopt.network.heuristics.frame import allowed as keeps
 from layoutopt.network.order import (
     Arc,
     OrderCut,
     best_order,
-    pairs_of,
     solve,
-    with_hopeless,
-    without,
 )
-from layoutopt.network.problem import Labelling, Precedence, split
+from layoutopt.network.problem import Labelling, Precedence, split, without
 from tests.support import (
     allowed,
     beside,
@@ -190,49 +189,32 @@ def test_bans_are_those_of_all_choices(monkeypatch: pytest.MonkeyPatch) -> None:
         part = random_problem(seed, 4, 4, wide=wide, **kinds)
         barrier = np.array([draw.randint(-1, 1) for _ in range(part.labels)], np.int64)
         readers = np.array([draw.randint(0, 1) for _ in range(part.nodes)], np.int64)
-        shut = [(s, b) for s, b in product(range(3), range(2)) if draw.random() < 0.6]
+        shut = np.array([[draw.random() < 0.6 for _ in range(3)] for _ in range(2)] + [[False] * 3])
         small = without(part, shut, barrier, readers)
         choices = product(range(part.nodes), range(part.labels))
-        every = [(u, label) for u, label in choices if (readers[u], barrier[label]) in shut]
+        every = [(u, label) for u, label in choices if shut[barrier[label], readers[u]]]
         listed = np.array(every, np.int64).reshape(-1, 2)
         banned = replace(part, banned=np.concatenate([part.banned, listed]))
         assert optimum(small) == optimum(banned)
         own = set(map(tuple, small.banned.tolist()))
         assert set(map(tuple, part.banned.tolist())) <= own
-        for _, label in set(every) - own:  # forbidden to all, and of no use to any
+        of = components(part.nodes, *part.edges.T)[1]
+        for u, label in set(every) - own:  # of no use to any of the component
             unlisted += 1
-            assert all((v, label) in every for v in range(part.nodes))
-            assert label not in small.reward_at[:, 1]
+            assert not (of[small.reward_at[small.reward_at[:, 1] == label, 0]] == of[u]).any()
     assert unlisted > 100
     n = 10**6
     at = np.column_stack([np.arange(n), np.arange(n)])
     part = replace(labelling(n, n), reward_at=at, rewards=np.ones(n, np.int64))
-    small = without(part, [(0, 0)], np.zeros(n, np.int64), np.zeros(n, np.int64))
+    shut = np.array([[True, False], [False, False]])
+    small = without(part, shut, np.zeros(n, np.int64), np.zeros(n, np.int64))
     assert (len(small.banned), len(small.rewards)) == (0, 0)
-    part = labelling(4, 2, {}, {(0, 0): 1, (1, 1): 1})
-    given = part, [(0, 0)], np.zeros(2, np.int64), np.array([0, 0, 1, 1])
-    assert len(without(*given).banned) == 4
-    monkeypatch.setattr(order, "BAN_BYTES", 2**60)
+    part = labelling(4, 2, {(0, 2): 1, (1, 3): 1}, {(2, 0): 1, (3, 1): 1})
+    given = part, shut, np.zeros(2, np.int64), np.array([0, 0, 1, 1])
+    assert without(*given).banned.tolist() == [[0, 0], [1, 1]]
+    monkeypatch.setattr(problem_module, "BAN_BYTES", 2**60)
     with pytest.raises(SizeError, match="barrier order forbids"):
         without(*given)
-
-
-def test_hopeless_labels_of_a_whole() -> None:
-    """Without its rules a problem keeps what some order allows, part by part."""
-    for seed in range(200):
-        problem = random_problem(seed, 5, 3, barriers=3, negative=seed % 2 == 0)
-        rule = problem.precedence
-        assert rule is not None
-        free = with_hopeless(problem, rule, split(replace(problem, precedence=None)))
-        assert free.precedence is None
-        hopeless = set(pairs_of(rule.hopeless()))
-        readers, barrier = rule.node_readers.tolist(), rule.label_barrier.tolist()
-        choices = product(range(problem.nodes), range(problem.labels))
-        every = [(u, label) for u, label in choices if (readers[u], barrier[label]) in hopeless]
-        bans = np.array(every, np.int64).reshape(-1, 2)
-        listed = optimum(replace(problem, precedence=None, banned=bans))
-        assert optimum(problem) <= optimum(free) == listed
-        assert allowed(free, random_labels(free, seed).tolist())
 
 
 # Order that is settled beforehand, for heuristics

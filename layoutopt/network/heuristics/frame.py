@@ -16,7 +16,6 @@ import numpy as np
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
-from layoutopt.base.memory import require
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.components import reachable
 from layoutopt.network.problem import (
@@ -27,11 +26,10 @@ from layoutopt.network.problem import (
     Precedence,
     WeightArray,
     banned,
+    matches,
     split,
+    without,
 )
-
-BAN_BYTES = 50
-"""What one node and label take while bans are looked for."""
 
 
 def choices_of(order: Precedence, labels: IntArray) -> tuple[IntArray, IntArray]:
@@ -70,7 +68,7 @@ class OrderChoices:
         node, label = problem.reward_at.T
         offered = np.unique([self.component[node], order.label_barrier[label]], axis=1)
         reading = np.unique([self.component, order.node_readers], axis=1)
-        one, two = _matches(offered[0], reading[0])
+        one, two = matches(offered[0], reading[0])
         self.present = np.zeros(shape, bool)
         self.present[offered[1, one], reading[1, two]] = True
         self.present[-1] = False
@@ -102,28 +100,8 @@ class OrderChoices:
         return closed
 
     def without(self, forbidden: IntArray) -> Labelling:
-        """Return the problem without rules, but with bans on forbidden choices.
-
-        Labels that no node of a component earns any more are not banned there: nothing takes them.
-        """
-        problem, barrier = self.problem, self.order.label_barrier
-        readers = self.order.node_readers
-        node, label = problem.reward_at.T
-        earns = ~forbidden[barrier[label], readers[node]]
-        open_ = earns & forbidden[barrier[label]].any(axis=1)
-        known = np.unique([self.component[node[open_]], label[open_]], axis=1)
-        sizes = np.bincount(self.component)
-        require(BAN_BYTES * int(sizes[known[0]].sum()), "a list of what barrier order forbids")
-        one, two = _matches(known[0], self.component)
-        shut = forbidden[barrier[known[1, one]], readers[two]]
-        bans = np.column_stack([two[shut], known[1, one[shut]]])
-        return replace(
-            problem,
-            reward_at=problem.reward_at[earns],
-            rewards=problem.rewards[earns],
-            banned=np.concatenate([problem.banned, bans]),
-            precedence=None,
-        )
+        """Return the problem without rules, but with bans on forbidden choices."""
+        return without(self.problem, forbidden, self.order.label_barrier, self.order.node_readers)
 
     def _stakes(self, labels: IntArray) -> tuple[IntArray, WeightArray]:
         """Return which choices a labelling makes, and what its nodes earn by each.
@@ -159,16 +137,6 @@ class _Admission:
         if not self.before[barrier, after].all():
             self.before |= self.before[:, barrier, None] & self.before[after].any(axis=0)
         return True
-
-
-def _matches(one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the places of all pairs of equal numbers, of which the first ones are in order."""
-    order = np.argsort(two, kind="stable")
-    begin, end = (np.searchsorted(two[order], one, side=side) for side in ("left", "right"))
-    counts = end - begin
-    last = np.cumsum(counts)
-    at = np.repeat(begin - last + counts, counts) + np.arange(int(counts.sum()))
-    return np.repeat(np.arange(len(one)), counts), order[at]
 
 
 Choose: TypeAlias = Callable[[Labelling, Limits, IntArray], IntArray]
