@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from layoutopt.base.result import Stopped
 from layoutopt.conversion.backends import backend_named
 from layoutopt.conversion.convert import SOLVERS, convert_graph, unconverted
 from layoutopt.conversion.cost_table import OpCosts, read_costs
-from layoutopt.conversion.costs import parse_objective
+from layoutopt.conversion.costs import NO_TIMES, measured, parse_objective
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
@@ -153,6 +153,17 @@ class _Wanted:
     compare: bool
     peers: bool
 
+    @property
+    def asks(self) -> bool:
+        """Whether layouts or costs are required."""
+        return self.desired is not None or self.costs is not None
+
+    def better(self, one: Tally, other: Tally) -> bool:
+        """Return whether fewer transforms are better; those of required layouts never are."""
+        names = parse_objective(self.objective, self.costs is not None)
+        found, than = (measured(tally, names, NO_TIMES) for tally in (one, other))
+        return found < than and not self.asks
+
 
 class _Call:
     """One call of :func:`convert` on a network that was read."""
@@ -173,26 +184,34 @@ class _Call:
         except Exception as error:  # a defect of this package; the user keeps the network
             why = f"{KEPT}: reading it failed ({type(error).__name__}: {error}), {DEFECT}"
             return self._kept(why, Stopped.FINISHED)
-        self.clock.end("read")
-        trial = _Trial(self.given.model, ready, self.wanted, self.limits, self.clock)
-        self.trial = trial
-        found = soundest(trial.ops, trial.attempt, lambda: self.limits.left == 0)
-        attempt = found.attempt or trial.unconverted(found.error)
-        trial.sound = attempt
-        asked = self.wanted.desired is not None or self.wanted.costs is not None
-        trial.notes = [*_notes(found, asked), *trial.notes]
-        trial.partial = ready.unsimplified or found.error is not None
-        trial.unmet = asked and found.error is not None
-        if found.attempt is None:
-            trial.removed = NOTHING
+        trial, attempt, found = self._converted(ready)
+        before, after = trial.costs(attempt.conversions)
+        if self.wanted.better(before, after):  # no optimum; with copies of nodes for each reader
+            trial, attempt, found = self._converted(_ready(self.given.model, copies=False))
         compare = self.wanted.compare and found.attempt is not None
-        heuristics = _heuristics(trial.source, self.wanted, self.limits, found) if compare else {}
+        heuristics = {}
+        if compare:
+            heuristics = _heuristics(trial, self.wanted, self.limits, found.written)
         self.clock.end("heuristics")
         if self.wanted.peers:
             self.limits.report("asking other optimisers")
         others = peer_transposes(self.given.model) if self.wanted.peers else {}
         self.clock.end("peers")
         return self._whole(trial, attempt, heuristics, others)
+
+    def _converted(self, ready: _Ready) -> tuple[_Trial, Attempt, Found]:
+        self.clock.end("read")
+        trial = _Trial(self.given.model, ready, self.wanted, self.limits, self.clock)
+        self.trial = trial
+        found = soundest(trial.ops, trial.attempt, lambda: self.limits.left == 0)
+        attempt = found.attempt or trial.unconverted(found.error)
+        trial.sound = attempt
+        trial.notes = [*_notes(found, self.wanted.asks), *trial.notes]
+        trial.partial = ready.unsimplified or found.error is not None
+        trial.unmet = self.wanted.asks and found.error is not None
+        if found.attempt is None:
+            trial.removed = NOTHING
+        return trial, attempt, found
 
     def early(self) -> ConversionResult:
         """Return the best network found when time runs out.
@@ -206,14 +225,13 @@ class _Call:
         if trial is not None and trial.sound is not None:
             trial.notes.append("time ran out before the requested comparisons")
             return self._whole(trial, trial.sound, {}, {})
-        if self.wanted.desired is not None or self.wanted.costs is not None:
+        if self.wanted.asks:
             raise TimeoutError
         why = "time ran out before another network was found; the given one is kept"
         return self._kept(why, self.limits.stopped or Stopped.TIME_LIMIT)
 
     def _kept(self, why: str, stopped: Stopped) -> ConversionResult:
         """Return the given network, unread: durations of its ops are unknown."""
-        asked = self.wanted.desired is not None or self.wanted.costs is not None
         names = parse_objective(self.wanted.objective, self.wanted.costs is not None)
         names = tuple([name for name in names if name != "time"]) or ("count",)
         tallied, unknown = given_transposes(self.given.model)
@@ -235,7 +253,7 @@ class _Call:
             removed=NOTHING,
             notes=(*self.notes, why, *([sizes] if unknown else [])),
             partial=True,
-            unmet=asked,
+            unmet=self.wanted.asks,
         )
         describe(result)
         return result
@@ -280,21 +298,21 @@ class _Ready:
     unsimplified: bool = False
 
 
-def _ready(model: Model) -> _Ready:
+def _ready(model: Model, *, copies: bool = True) -> _Ready:
     """Simplify and read a network, ignoring declared shapes if they are all that is invalid.
 
     Shapes of results of custom ops, and shapes known only at run time, cannot be inferred;
     runtimes ignore their declarations.
     """
     try:
-        return _simplified_or_not(model)
+        return _simplified_or_not(model, copies)
     except InputError as error:
         for unknown in (True, False):
             other, types = without_declared(model, unknown)
             if not types:
                 continue
             try:
-                found = _simplified_or_not(other)
+                found = _simplified_or_not(other, copies)
             except InputError:
                 continue
             names = ", ".join(types[:MOST_NOTES])
@@ -303,10 +321,10 @@ def _ready(model: Model) -> _Ready:
         raise
 
 
-def _simplified_or_not(model: Model) -> _Ready:
+def _simplified_or_not(model: Model, copies: bool) -> _Ready:
     """Read a network after simplifying it, or as given if simplification fails."""
     try:
-        plain = simplified(model)
+        plain = simplified(model, copies=copies)
         return _Ready(model, plain, read_model(plain.model, plain.weights))
     except (InputError, MemoryError, TimeoutError):
         raise
@@ -410,6 +428,11 @@ class _Trial:
         self.notes.append(f"{KEPT}: the converted one is invalid ({error.reason}), {DEFECT}")
         return Attempt(found, copied(self.given), None)
 
+    def costs(self, found: Mapping[OnnxSource, Conversion]) -> tuple[Tally, Tally]:
+        """Return the costs of the transforms of the given network, and of a new one."""
+        before = whole([*(one.before for one in found.values()), self.removed])
+        return before, whole(one.after for one in found.values())
+
     @cached_property
     def _before(self) -> Outputs | None:
         """The outputs of the given network; None if it does not run."""
@@ -458,13 +481,14 @@ class _Clock:
 
 
 def _heuristics(
-    source: OnnxSource, wanted: _Wanted, limits: Limits, sound: Found
+    trial: _Trial, wanted: _Wanted, limits: Limits, written: Collection[Key]
 ) -> dict[str, Tally]:
-    """Return the costs of the transforms left by each heuristic."""
+    """Return the costs of the transforms left by each heuristic, or given if these are lower."""
     found = {}
     for name in SOLVERS[1:]:
-        every = _conversions(source, replace(wanted, solver=name), limits, sound.written)
-        found[name] = whole(conversion.after for conversion in every.values())
+        every = _conversions(trial.source, replace(wanted, solver=name), limits, written)
+        before, after = trial.costs(every)
+        found[name] = before if wanted.better(before, after) else after
     return found
 
 

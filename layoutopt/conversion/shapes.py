@@ -135,7 +135,8 @@ def _value(op: Op, n: int) -> ValueInfoProto:
     from onnx import TensorProto, helper
 
     shape = op.shape(n)
-    if shape is None and n in parameter_places(op).values():
+    vectors = {place for name, place in parameter_places(op).items() if name != "indices"}
+    if shape is None and n in vectors:
         shape = (None,)  # ONNX would take what has no known rank for what is not there
     if op.type == "Resize" and n > 1 and shape is not None and len(shape) == 1:
         shape = (op.rank(0),)  # and a vector of unknown length for an empty one

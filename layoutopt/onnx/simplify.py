@@ -49,7 +49,7 @@ from layoutopt.onnx.protobuf import (
 )
 from layoutopt.onnx.source import check_network
 from layoutopt.onnx.transposes import GivenTransposes
-from layoutopt.onnx.types import UNSQUEEZED, shape_of, type_name, typed
+from layoutopt.onnx.types import UNSQUEEZED, shape_of, turned_axes, type_name, typed
 from layoutopt.onnx.validate import inlined, sort_nodes
 from layoutopt.onnx.weights import (
     add_nodes,
@@ -95,7 +95,7 @@ class SimplifiedModel:
     notes: tuple[str, ...]
 
 
-def simplified(model: ModelProto) -> SimplifiedModel:
+def simplified(model: ModelProto, *, copies: bool = True) -> SimplifiedModel:
     """Return a network without what does nothing.
 
     What becomes of a network depends on nothing else.
@@ -104,6 +104,8 @@ def simplified(model: ModelProto) -> SimplifiedModel:
     ----------
     model
         The network, its weights included.  It is not changed.
+    copies
+        Whether readers get their own copies of what costs nothing to make.
 
     Raises
     ------
@@ -116,7 +118,7 @@ def simplified(model: ModelProto) -> SimplifiedModel:
     for graph in graphs(light.graph):
         dense_constants(light, graph)
     sort_nodes(light.graph)
-    return _Simplifier(light, weights).run()
+    return _Simplifier(light, weights).run(copies)
 
 
 def _inlined(light: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
@@ -176,7 +178,7 @@ class _Simplifier:
         if model.training_info:  # reads and sets tensors of the network by their names
             self.pinned |= self.names.taken
 
-    def run(self) -> SimplifiedModel:
+    def run(self, copies: bool) -> SimplifiedModel:
         """Simplify until nothing changes any more."""
         graph = self.model.graph
         declared = take_declared(graph)
@@ -188,7 +190,7 @@ class _Simplifier:
             self._infer()
             self.again = False
             self._simplify(graph, _Outside())
-        for one in graphs(graph):
+        for one in graphs(graph) if copies else ():
             self._separate(one)
         give_back(graph, declared, self.types)
         notes = tuple(contradictions(declared, self.types))
@@ -257,9 +259,12 @@ class _Simplifier:
         left, kept = deque(graph.node), list[Any]()
         same: dict[str, str] = {}
         seen: dict[Hashable, NodeProto] = {}
+        turned: dict[str, NodeProto] = {}
         while left:
             node = left.popleft()
             rename(node, same)
+            if node.op_type == "Transpose" and self.keys.is_standard(node):
+                self._compose(node, turned)
             inlined = self._branch(graph, node, scope)
             if inlined is not None:
                 left.extendleft(reversed(inlined))
@@ -289,6 +294,28 @@ class _Simplifier:
                 if name and name != first.output[k] and name not in self.pinned:
                     same[name] = first.output[k]
         set_items(graph.node, _renamed_outputs(kept, outputs - self.pinned, fixed))
+
+    def _compose(self, node: NodeProto, turned: dict[str, NodeProto]) -> None:
+        """Let a Transpose of a Transpose read what that one reads; one of no axes is Identity."""
+        from onnx import helper
+
+        turned[node.output[0]] = node
+        first = turned.get(node.input[0])
+        both = [node] if first is None or self.pinned & {*first.output} else [first, node]
+        given = [list(a.ints) for one in both for a in one.attribute if a.name == "perm"]
+        shape = given[0] if given else shape_of(self.types.get(node.input[0]))
+        if shape is None:
+            order = [0] if len(both) > 1 else []  # reversed twice
+        else:
+            order = list(range(len(shape)))
+            for one in both:
+                order = [order[axis] for axis in turned_axes(one, len(shape))]
+        node.input[0] = both[0].input[0]
+        if order and order == sorted(order):
+            node.op_type = "Identity"
+            del node.attribute[:], turned[node.output[0]]
+        elif len(both) > 1:
+            set_items(node.attribute, [helper.make_attribute("perm", order)])
 
     def _join_reshapes(self, graph: GraphProto, scope: _Outside) -> None:
         """Let reshapes to known shapes read what was there before other reshapes.
@@ -434,9 +461,6 @@ class _Simplifier:
             return source
         if node.op_type == "Reshape" and self._same_shape(source, node.output[0]):
             return source
-        if node.op_type == "Transpose":
-            perm = [axis for a in node.attribute for axis in a.ints]
-            return source if perm and perm == sorted(perm) else None
         if node.op_type == "Dropout" and only_passes(node, scope.values):
             return None if read.intersection(node.output[1:2]) - {""} else source
         if node.op_type == "Cast":

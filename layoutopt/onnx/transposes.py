@@ -45,6 +45,7 @@ class GivenTransposes:
 
     def __init__(self, graph: GraphProto, types: Declared, held: Container[str]) -> None:
         self.found: dict[str, tuple[str, int, bool]] = {}
+        self.unknown = 0  # how many have no known shape
         for one in graphs(graph):
             constant = {x.name for x in one.initializer if x.name not in held}
             for node in one.node:
@@ -65,10 +66,10 @@ class GivenTransposes:
         else:
             free = constant or _stays(node, shape)
             size = prod(x for x in shape if isinstance(x, int)) * typed(kind).element_bytes
-        if free or shape is not None:
-            number = str(len(self.found))
-            node.metadata_props.add(key=GIVEN, value=number)
-            self.found[number] = (node.name or node.output[0], size, free)
+        number = str(len(self.found))
+        node.metadata_props.add(key=GIVEN, value=number)
+        self.found[number] = (node.name or node.output[0], size, free)
+        self.unknown += not free and shape is None
 
     def gone(self, graph: GraphProto) -> Tally:
         """Return what those cost that a graph has no more, less copies; marks are taken away.
@@ -80,7 +81,7 @@ class GivenTransposes:
         for one in graphs(graph):
             for node in one.node:
                 for entry in [x for x in node.metadata_props if x.key == GIVEN]:
-                    if left.pop(entry.value, None) is None:
+                    if node.op_type == "Transpose" and left.pop(entry.value, None) is None:
                         copies.append(self.found[entry.value])
                     node.metadata_props.remove(entry)
         moved = [(name, size) for name, size, free in left.values() if not free]
@@ -109,17 +110,7 @@ def given_transposes(model: ModelProto) -> tuple[Tally, int]:
     """
     light = light_model(model, {})
     given = GivenTransposes(light.graph, types_of(light.graph), overridable(light))
-    left = {
-        node.name or node.output[0]: 0
-        for one in graphs(light.graph)
-        for node in one.node
-        if node.op_type == "Transpose"
-        and is_standard(node.domain)
-        and not any(entry.key == GIVEN for entry in node.metadata_props)
-    }
-    known = given.gone(type(light.graph)())
-    by_op = {**left, **known.by_op}
-    return Tally(len(left) + known.transforms, known.bytes, known.free, by_op), len(left)
+    return given.gone(type(light.graph)()), given.unknown
 
 
 def optimised_transposes(model: ModelProto) -> int:

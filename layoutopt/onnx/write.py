@@ -513,16 +513,17 @@ def _new_values(
     """Yield types of new results of ops that ONNX cannot infer the types of."""
     from onnx import TensorProto, helper
 
+    told = {value.name for value in (*source.proto.value_info, *source.proto.output)}
     for op in ops:
         before = source.ops.get(op.name)
         if before is None or "::" not in before.type:
             continue
         for name, old in zip(op.outputs, before.outputs, strict=True):
             kind = source.element_types.get(old)
-            if name in new and kind:
+            if name != old and name not in told and kind:
                 number = TensorProto.DataType.Value(kind.upper())
                 shape = graph.tensors[name].shape
-                yield helper.make_tensor_value_info(new[name], number, shape)
+                yield helper.make_tensor_value_info(new.get(name, name), number, shape)
 
 
 def _element_types(source: OnnxSource, conversion: Conversion) -> dict[str, str]:

@@ -83,6 +83,7 @@ UNKNOWN: list[tuple[str, dict[str, Any], list[Shape | None]]] = [
     ("ReduceSum", {"keepdims": 0}, [(2, 3), (1,)]),
     ("Add", {}, [(2, 3), None]),
     ("Concat", {"axis": 0}, [(2, 3), None]),
+    ("Gather", {"axis": 0}, [(2, 3), None]),
     ("MatMul", {}, [(2, 3), None]),
     ("Conv", {"kernel_shape": (3,)}, [(1, 2, 8), None]),
     ("MaxPool", {}, [(1, 2, 8)]),

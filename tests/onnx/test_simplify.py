@@ -48,6 +48,17 @@ def test_what_does_nothing_is_gone(case: str) -> None:
     assert model.SerializeToString(deterministic=True) == given
 
 
+def test_copies_for_readers_leave_no_more_to_heuristics() -> None:
+    """What costs nothing to make is repeated for its readers, but its transposes are not."""
+    text = """g (float[4,2,2,1] x) => (float[1,1,2,2,4] y, bool[1,1,2,2,4] z) <int64[1] a = {1}> {
+        u = Unsqueeze(x, a) y = Transpose(u) z = Equal(y, y) }"""
+    compared = layoutopt.convert(network(text), compare=True).heuristics
+    for solver, left in compared.items():
+        result = layoutopt.convert(network(text), solver=solver)
+        assert (result.after.transforms, left.transforms) == (1, 1)
+        assert not result.partial
+
+
 def mutated(seed: int) -> ModelProto:
     """Return a random network with much in it that does nothing, out of order."""
     draw = np.random.default_rng(seed)

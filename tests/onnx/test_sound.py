@@ -93,7 +93,7 @@ def test_a_network_that_cannot_be_written_is_kept(monkeypatch: pytest.MonkeyPatc
 def test_a_network_that_cannot_be_simplified_is_converted(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read as it is given; a bound that only a simplified network has is not claimed."""
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise KeyError("t")
 
     monkeypatch.setattr(layoutopt.converting, "simplified", broken)
@@ -116,7 +116,7 @@ def test_a_network_that_cannot_be_read_is_kept(
 ) -> None:
     """Neither simplified nor as it is given."""
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise KeyError("t")
 
     monkeypatch.setattr(layoutopt.converting, "read_model", broken)

@@ -314,3 +314,14 @@ def test_new_ops_and_relaid_constants_are_written() -> None:
     assert np.array_equal(values(new, "k_last"), values(model, "k").transpose(1, 2, 0))
     onnx.checker.check_model(new, full_check=True)
     assert largest_difference(model, new) == 0
+
+
+def test_results_of_other_domains_tell_their_types_in_other_layouts() -> None:
+    """A name of the network may go to a result whose type ONNX cannot infer, once rewritten."""
+    text = """g (float[2,2,1,1] w, float[4,2,2,2] x) => (float[8,2,2] y)
+        <int64[3] s = {8,2,2}, float[4,2,2,2] c> {
+        c = com.microsoft.FusedConv(x, w) t = Transpose<perm=[0,2,3,1]>(c)
+        u = Relu(t) y = Reshape(u, s) }"""
+    given = network(text, opset=7, domains=["com.microsoft"])
+    result = layoutopt.convert(given, backend="canonical", check=True)
+    assert (result.notes, result.after.transforms) == ((), 1)
