@@ -27,7 +27,7 @@ from layoutopt.certificate.refused import Refused
 from layoutopt.network.components import components
 from layoutopt.network.conflict import NetworkConflict
 from layoutopt.network.document import json_bytes
-from layoutopt.network.evidence import evidence, packed
+from layoutopt.network.evidence import evidence, packed, ratio
 from layoutopt.network.evidence import proof as prove
 from layoutopt.network.network import Array, Network, PriceStep, Proof
 
@@ -118,8 +118,8 @@ def _optimality(
             found, most = other, least
     return {
         "labels": labels,
-        "objective": _ratio(cost),
-        "bound": _ratio(stated.worth(most + given.constant)),
+        "objective": ratio(cost),
+        "bound": ratio(stated.worth(most + given.constant)),
         "evidence": found,
     }
 
@@ -189,10 +189,6 @@ def _refutation(stated: StatedNetwork, conflict: NetworkConflict, limits: Limits
     problem = stated.problem(stated.conflict(parts)).pairwise
     found = prove(problem, -problem.total - 1, limits)
     return None if found is None else {"conflict": parts, "evidence": found}
-
-
-def _ratio(x: Fraction) -> int | str:
-    return int(x) if x.denominator == 1 else f"{x.numerator}/{x.denominator}"
 
 
 def check_certificate(

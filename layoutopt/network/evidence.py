@@ -181,7 +181,7 @@ def _candidates(problem: Pairwise, limits: Limits) -> Iterator[Evidence]:
         scale = lcm(*(price.denominator for _, price in prices))
         inner = {"kind": "table", "order": order} if not stuck else None
         own = inner or _dual(problem, relaxed, scale)
-        rows = [[k, _ratio(price)] for k, price in prices]
+        rows = [[k, ratio(price)] for k, price in prices]
         yield {"kind": "prices", "rows": rows, "evidence": own} if rows else own
 
 
@@ -250,7 +250,8 @@ def _prices(problem: Pairwise, relaxed: _Relaxed) -> list[tuple[int, Fraction]]:
     return found
 
 
-def _ratio(x: Fraction) -> int | str:
+def ratio(x: Fraction) -> int | str:
+    """Return a number as certificates have it."""
     return int(x) if x.denominator == 1 else str(x)
 
 

@@ -8,11 +8,12 @@ doubles, and are looked at exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutopt.base.errors import SolverError
+from layoutopt.base.limits import Limits
 from layoutopt.network.problem import IntArray, WeightArray
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ def _shipped(
     try:
         from ortools.graph.python import min_cost_flow
     except ImportError:
-        return _shipped_in_doubles(supply, source, place, worth, room, most)
+        return _shipped_in_doubles(supply, source, place, worth, room)
     flow = min_cost_flow.SimpleMinCostFlow()
     arcs = flow.add_arcs_with_capacity_and_unit_cost(source, n + place, most, -worth)
     flow.add_arcs_with_capacity_and_unit_cost(
@@ -269,30 +270,20 @@ def _shipped(
 
 
 def _shipped_in_doubles(
-    supply: IntArray,
-    source: IntArray,
-    place: IntArray,
-    worth: IntArray,
-    room: IntArray,
-    most: IntArray,
+    supply: IntArray, source: IntArray, place: IntArray, worth: IntArray, room: IntArray
 ) -> IntArray | None:
     """Ship by the simplex method, whose vertices are whole; ``None`` where rounding fails."""
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array
+    from layoutopt.network.solvers import highs
+    from layoutopt.network.solvers.programme import OPEN, ProgrammeWriter
 
-    ones, arc = np.ones(len(source)), np.arange(len(source))
-    answer: Any = linprog(  # type: ignore[call-overload]  # its types know no sparse rows
-        -worth.astype(float) / max(float(np.abs(worth).max(initial=0)), 1.0),
-        A_ub=csr_array((ones, (place, arc)), shape=(len(room), len(arc))),
-        b_ub=room.astype(float),
-        A_eq=csr_array((ones, (source, arc)), shape=(len(supply), len(arc))),
-        b_eq=supply.astype(float),
-        bounds=np.column_stack([np.zeros(len(arc)), most]),
-        method="highs-ds",
-    )
-    if answer.status != 0:
+    to = ProgrammeWriter()
+    arcs, zero = to.block(worth), np.zeros(len(source), np.int64)
+    to.sparse(place, arcs, zero + 1, np.full(len(room), -OPEN), room)
+    to.sparse(source, arcs, zero + 1, supply, supply)
+    found = highs.relax(to.finished(), Limits())
+    if found is None:
         return None
-    flows = np.rint(answer.x).astype(np.int64)
+    flows = np.rint(found.values).astype(np.int64)
     sent, used = np.zeros_like(supply), np.zeros_like(room)
     np.add.at(sent, source, flows)
     np.add.at(used, place, flows)

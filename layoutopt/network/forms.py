@@ -9,7 +9,7 @@ import numpy as np
 
 from layoutopt.network.components import components
 from layoutopt.network.network import Array, Domain, Network
-from layoutopt.network.problem import exact_integers, merge_parallel
+from layoutopt.network.problem import exact_integers, merge_parallel, own_fresh
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,16 +196,3 @@ def take(network: Network, nodes: Array) -> Network:
         usages=(),
         constant=0,
     )
-
-
-def own_fresh(labels: Array, sizes: Array) -> Array:
-    """Return labels of which each fresh one is that of the first node that has it.
-
-    Parameters
-    ----------
-    labels
-        Labels of some nodes; the owners of fresh ones may be others.
-    """
-    owners = np.maximum(labels - sizes, -1)
-    _, first, group = np.unique(owners, return_index=True, return_inverse=True)
-    return np.where(owners < 0, labels, sizes + first[group.reshape(-1)])

@@ -26,7 +26,6 @@ from layoutopt.network.problem import (
     IntArray,
     Labelling,
     exact_integers,
-    exact_sum,
     merge_parallel,
     split,
 )
@@ -356,11 +355,8 @@ def left_over(problem: Labelling) -> list[Labelling]:
 
 def simple_answer(part: Labelling, limits: Limits, start: IntArray) -> Result:
     """Return a given labelling, and the bound that earns everything that can be earned."""
-    best = np.zeros(part.nodes, part.rewards.dtype)
-    np.maximum.at(best, part.reward_at[:, 0], part.rewards)
-    bound = exact_sum(best) + exact_sum(part.weights[part.weights > 0])
-    stopped = limits.stopped or Stopped.SIZE_LIMIT
-    return Result(objective=part.value(start), bound=bound, labelling=start, stopped=stopped)
+    value, stopped = part.value(start), limits.stopped or Stopped.SIZE_LIMIT
+    return Result(objective=value, bound=part.ceiling(), labelling=start, stopped=stopped)
 
 
 def _scaled(part: Labelling, unit: int) -> Labelling:

@@ -18,9 +18,9 @@ from layoutopt.base.result import Answer, Stopped
 from layoutopt.network.builder import CostNetwork, Label
 from layoutopt.network.components import components
 from layoutopt.network.coupled import coupled
-from layoutopt.network.forms import merge_ties, own_fresh, take
+from layoutopt.network.forms import merge_ties, take
 from layoutopt.network.network import Array, CostAnswer, CostTable, Network, Proof
-from layoutopt.network.problem import Labelling, exact_integers, merge_parallel
+from layoutopt.network.problem import Labelling, exact_integers, merge_parallel, own_fresh
 
 if TYPE_CHECKING:
     from layoutopt.network.conflict import NetworkConflict

@@ -320,9 +320,8 @@ class Reduction:
         """
         if labels is None:
             return None
-        own, small = labels[self.kept], self.problem
-        _, first, group = np.unique(own, return_index=True, return_inverse=True)
-        found = np.where(own < small.labels, own, small.labels + first[group])
+        small = self.problem
+        found = own_fresh(labels[self.kept], small.labels)
         return np.where(banned(small, found), small.labels + np.arange(small.nodes), found)
 
     def restore_result(self, result: Result) -> Result:
@@ -331,6 +330,22 @@ class Reduction:
         bound = None if result.bound is None else self.constant + int(result.bound)
         value = self.whole.value(labels)
         return Result(objective=value, bound=bound, labelling=labels, stopped=result.stopped)
+
+
+def own_fresh(labels: IntArray, named: IntArray | int) -> IntArray:
+    """Return labels of some nodes of which each fresh one is that of the first node that has it.
+
+    Parameters
+    ----------
+    named
+        Number of named labels, or that of each node; whose the fresh ones were does not matter.
+    """
+    sizes = np.broadcast_to(named, labels.shape)
+    fresh, found = np.flatnonzero(labels >= sizes), labels.copy()
+    owners = labels[fresh] - sizes[fresh]
+    _, first, group = np.unique(owners, return_index=True, return_inverse=True)
+    found[fresh] = sizes[fresh] + fresh[first][group]
+    return found
 
 
 def restored_names(labels: IntArray, kept: IntArray, named: int) -> IntArray:
@@ -375,8 +390,8 @@ class Parts:
             own = labels[nodes]
             place = np.minimum(np.searchsorted(named, own), max(len(named) - 1, 0))
             known = named[place] == own if len(named) else np.zeros(len(own), bool)
-            _, first, group = np.unique(own, return_index=True, return_inverse=True)
-            found.append(np.where(known, place, part.labels + first[group]))
+            fresh = own_fresh(np.where(known, -1, own), 0)
+            found.append(np.where(known, place, part.labels + fresh))
         return found
 
 

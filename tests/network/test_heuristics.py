@@ -18,7 +18,6 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
 from layoutopt.network.heuristics import methods
 from layoutopt.network.heuristics.methods import (
-    canonical,
     expand,
     expansion,
     grow,
@@ -28,7 +27,7 @@ from layoutopt.network.heuristics.methods import (
     relax,
     round_off,
 )
-from layoutopt.network.problem import IntArray, Labelling, exact_sum, split
+from layoutopt.network.problem import IntArray, Labelling, exact_sum, own_fresh, split
 from layoutopt.network.solvers.formulation import Indicators, indicators
 from tests.laws.test_solvers import stated
 from tests.support import (
@@ -208,7 +207,7 @@ def test_no_move_is_left() -> None:
     assert tried > 8_000
     both = labelling(2, 2, {(0, 1): 5}, {(0, 0): 1, (1, 1): 1})
     assert both.value(refine(both, Limits(), np.array([0, 1]))) == 6  # not swapped for ever
-    assert canonical(np.array([7, 1, 9, 7, 3, 9]), 3).tolist() == [3, 1, 5, 3, 7, 5]
+    assert own_fresh(np.array([7, 1, 9, 7, 3, 9]), 3).tolist() == [3, 1, 5, 3, 7, 5]
 
 
 # Growth

@@ -120,10 +120,7 @@ def filling(given: PlacementProgramme, values: IntArray) -> Filling:
     m = len(columns.kind)
     counts, z = values[:m], values[m : m + len(given.tile)]
     tiles = int(given.tile.max(initial=-1)) + 1
-    kind: list[int] = []
-    count: list[int] = []
-    labels: list[IntArray] = []
-    weights: list[IntArray] = []
+    rows = Rows()
     by_column = np.argsort(given.column, kind="stable")
     bounds = np.searchsorted(given.column[by_column], np.arange(m + 1))
     for k in np.flatnonzero(counts).tolist():
@@ -137,22 +134,8 @@ def filling(given: PlacementProgramme, values: IntArray) -> Filling:
             names = unique(named).tolist()
             for name, tile in zip(names[len(names) - len(places) :], places, strict=True):
                 named[columns.labels[part] == name] = tile
-            kind.append(int(columns.kind[k]))
-            count.append(many)
-            labels.append(named)
-            weights.append(columns.bytes[part])
-    size = [len(row) for row in labels]
-    none = np.zeros(0, np.int64)
-    return Filling(
-        Columns(
-            np.array(kind, np.int64),
-            np.zeros(len(kind), np.int64),
-            np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
-            np.concatenate([*labels, none]).astype(np.int64),
-            np.concatenate([*weights, none]).astype(np.int64),
-        ),
-        np.array(count, np.int64),
-    )
+            rows.add(int(columns.kind[k]), many, named, columns.bytes[part])
+    return rows.filling()
 
 
 def _coloured(table: IntArray, copies: int) -> list[tuple[list[int], int]]:
@@ -493,9 +476,7 @@ def exhaust(
 
 def _choices_of(pool: Pool, kind: int) -> list[Choice] | None:
     """Return the labellings of a kind, of those of equal use the best one."""
-    number = int(np.searchsorted(pool.first, kind, side="right")) - 1
-    group = pool.groups[number]
-    size = group.bytes[kind - pool.first[number]]
+    _, size = one_copy(pool, kind)
     if pool.tiles ** len(size) > LABELLINGS:
         return None
     rows = np.array(list(product(range(pool.tiles), repeat=len(size))), np.int64)
@@ -548,9 +529,7 @@ def _traced(
 
 def _filling_of(pool: Pool, items: list[int], labels: list[tuple[int, ...]]) -> Filling:
     """Return copies of kinds with their labels as a placement."""
-    rows = Rows()
+    rows, sizes = Rows(), {kind: one_copy(pool, kind)[1] for kind in set(items)}
     for kind, mine in zip(items, labels, strict=True):
-        number = int(np.searchsorted(pool.first, kind, side="right")) - 1
-        size = pool.groups[number].bytes[kind - pool.first[number]]
-        rows.add(kind, 1, np.array(mine, np.int64), size)
+        rows.add(kind, 1, np.array(mine, np.int64), sizes[kind])
     return rows.filling()

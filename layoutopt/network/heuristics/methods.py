@@ -28,6 +28,7 @@ from layoutopt.network.problem import (
     exact_sum,
     fresh_needed,
     merge_parallel,
+    own_fresh,
     split,
 )
 from layoutopt.network.solvers.formulation import Indicators, indicators
@@ -52,20 +53,11 @@ def refine(problem: Labelling, limits: Limits, start: IntArray) -> IntArray:
         limits.report("refining", problem.value(labels))
         group, small = _grouped(problem, labels)
         first = np.unique(group, return_index=True)[1]
-        own = canonical(labels[first], problem.labels)
+        own = own_fresh(labels[first], problem.labels)
         moved = _Search(small, limits).climb(own)
         if np.array_equal(moved, own):
             break
-        labels = whole.climb(canonical(moved[group], problem.labels))
-    return labels
-
-
-def canonical(labels: IntArray, named: int) -> IntArray:
-    """Return labels in which each fresh one is that of the first node that has it."""
-    fresh = np.flatnonzero(labels >= named)
-    _, first, inverse = np.unique(labels[fresh], return_index=True, return_inverse=True)
-    labels = labels.copy()
-    labels[fresh] = named + fresh[first][inverse]
+        labels = whole.climb(own_fresh(moved[group], problem.labels))
     return labels
 
 
@@ -167,7 +159,7 @@ class _Search:
         waiting = np.zeros(self.problem.nodes, bool)
         waiting[nodes[~goes]] = True
         waiting[self.head[_ranges(self.arcs, nodes[goes])]] = True
-        return canonical(labels, self.problem.labels), np.flatnonzero(waiting)
+        return own_fresh(labels, self.problem.labels), np.flatnonzero(waiting)
 
     def _swapped(self, labels: IntArray) -> tuple[IntArray, IntArray]:
         """Swap labels of neighbours, and return the nodes to be looked at next."""
