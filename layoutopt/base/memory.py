@@ -51,7 +51,7 @@ def require(needed: float, what: str) -> None:
     SizeError
         If fewer bytes are available.
     """
-    free = available()
+    free = available() if needed > 2**20 else None  # for less it does not pay to look
     if free is not None and needed > free:
         left = _left()
         whose = "the memory limit leaves" if left is not None and left <= free else ""
