@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import layoutopt
-from tests.test_floors import DOOR, FLOORS, imports, modules, room_of
+from tests.test_floors import DOOR, FLOORS, imports, modules, nodes, room_of
 
 HOUSE = Path(layoutopt.__file__).parent
 TESTS = Path(__file__).parents[1]
@@ -68,7 +68,9 @@ def table_rows(house: Path = HOUSE) -> set[str]:
     every, found = modules(house), set[str]()
     for name, path in every.items():
         home: dict[str, str] = {}
-        for node in ast.parse(path.read_text()).body:
+        [module, *_] = nodes(path.read_text())
+        assert isinstance(module, ast.Module)
+        for node in module.body:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("layoutopt."):
                 for alias in node.names:
                     inner = f"{node.module}.{alias.name}".removeprefix("layoutopt.")
@@ -113,8 +115,8 @@ def single_importers(house: Path = HOUSE) -> dict[str, str]:
 
 def class_names(house: Path = HOUSE) -> dict[str, int]:
     """Return the names that several public classes have, and how many."""
-    trees = (ast.parse(path.read_text()) for path in house.rglob("*.py"))
-    named = (n.name for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
+    every = (node for path in house.rglob("*.py") for node in nodes(path.read_text()))
+    named = (node.name for node in every if isinstance(node, ast.ClassDef))
     counts = Counter(name for name in named if not name.startswith("_"))
     return {name: count for name, count in sorted(counts.items()) if count > 1}
 

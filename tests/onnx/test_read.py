@@ -9,8 +9,7 @@ from onnx import TensorProto, defs, helper
 import layoutopt
 from layoutopt.onnx import attributes
 from layoutopt.onnx.source import HELD, read_model
-from layoutopt.onnx.write import write_model
-from tests.onnx.networks import conversion, every_example, kinds, network, read
+from tests.onnx.networks import kinds, network, read
 from tests.support import refused
 
 PARAMETERS = {
@@ -78,22 +77,6 @@ def test_sparse_initialisers_are_held() -> None:
     source = read_model(model)
     assert [op.type for op in source.graph.ops] == [HELD, "Add"]
     assert source.graph.tensors["k"].shape == (2, 3)
-
-
-@pytest.mark.slow
-def test_every_example_of_the_standard_is_read() -> None:
-    """Every example with one op that comes with the standard is read, and written as it was."""
-    every = [case.model for case in every_example()]
-    examples = [model for model in every if len(model.graph.node) == 1]
-    count = 0
-    for model in examples:
-        standard = [x.version for x in model.opset_import if x.domain == ""]
-        if standard and 7 <= standard[0] <= 22:
-            source = read_model(model)
-            new = write_model(source, conversion(source.graph))
-            assert list(new.graph.node) == list(model.graph.node), model.graph.name
-            count += 1
-    assert count > 500
 
 
 WRONG = {
