@@ -303,7 +303,8 @@ class _Simplifier:
         first = turned.get(node.input[0])
         both = [node] if first is None or self.pinned & {*first.output} else [first, node]
         given = [list(a.ints) for one in both for a in one.attribute if a.name == "perm"]
-        shape = given[0] if given else shape_of(self.types.get(node.input[0]))
+        known = shape_of(self.types.get(node.input[0]))
+        shape = given[0] if given else known
         if shape is None:
             order = [0] if len(both) > 1 else []  # reversed twice
         else:
@@ -311,7 +312,7 @@ class _Simplifier:
             for one in both:
                 order = [order[axis] for axis in turned_axes(one, len(shape))]
         node.input[0] = both[0].input[0]
-        if order and order == sorted(order):
+        if order and order == sorted(order) and (known is not None or not given):
             node.op_type = "Identity"
             del node.attribute[:], turned[node.output[0]]
         elif len(both) > 1:
@@ -461,6 +462,9 @@ class _Simplifier:
             return source
         if node.op_type == "Reshape" and self._same_shape(source, node.output[0]):
             return source
+        if node.op_type == "Transpose":  # which alone may tell the rank of an output
+            perm = [axis for a in node.attribute for axis in a.ints]
+            return source if perm and perm == sorted(perm) else None
         if node.op_type == "Dropout" and only_passes(node, scope.values):
             return None if read.intersection(node.output[1:2]) - {""} else source
         if node.op_type == "Cast":
