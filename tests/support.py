@@ -101,28 +101,20 @@ def _random_order(draw: random.Random, nodes: int, labels: int, barriers: int) -
     )
 
 
-def labellings(problem: Labelling) -> Iterator[list[int]]:
-    """Yield every allowed labelling that differs from all others by more than fresh names.
+def labellings(problem: Labelling) -> np.ndarray:
+    """Return every allowed labelling that differs from all others by more than fresh names.
 
     A node takes a named label, its own fresh one, or the fresh one of an earlier node that
     took it, too.
     """
     banned = set(map(tuple, problem.banned.tolist()))
-    chosen: list[int] = []
-
-    def choose(u: int) -> Iterator[list[int]]:
-        if u == problem.nodes:
-            if _ordered(problem, chosen):
-                yield list(chosen)
-            return
-        fresh = [problem.labels + v for v in range(u) if chosen[v] == problem.labels + v]
-        for label in [*range(problem.labels), *fresh, problem.labels + u]:
-            if (u, label) not in banned:
-                chosen.append(label)
-                yield from choose(u + 1)
-                chosen.pop()
-
-    return choose(0)
+    every, named = np.zeros((1, 0), np.int64), problem.labels
+    for u in range(problem.nodes):
+        free = [label for label in range(named + u + 1) if (u, label) not in banned]
+        every = np.concatenate([np.insert(every, u, label, 1) for label in free])
+        owner = every[:, u] - named
+        every = every[(owner < 0) | (every[range(len(every)), owner.clip(0)] == every[:, u])]
+    return every[[_ordered(problem, x) for x in every.tolist()] if problem.precedence else ...]
 
 
 def _ordered(problem: Labelling, labels: Sequence[int]) -> bool:
@@ -156,7 +148,14 @@ def worth(problem: Labelling, labels: Sequence[int]) -> int:
 
 def optimum(problem: Labelling) -> int:
     """Return the best value of any allowed labelling."""
-    return max(worth(problem, labels) for labels in labellings(problem))
+    every = labellings(problem)
+    most = sum(map(abs, problem.weights.tolist() + problem.rewards.tolist()))
+    total = np.zeros(len(every), np.int64 if most < 2**62 else object)
+    for (u, v), w in zip(problem.edges.tolist(), problem.weights.tolist(), strict=True):
+        total[every[:, u] == every[:, v]] += w
+    for (u, label), r in zip(problem.reward_at.tolist(), problem.rewards.tolist(), strict=True):
+        total[every[:, u] == label] += r
+    return int(total.max())
 
 
 def allowed(problem: Labelling, labels: Sequence[int]) -> bool:

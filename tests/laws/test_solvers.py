@@ -119,7 +119,7 @@ def test_random_problems(entry: Entry) -> None:
 
     Whatever they begin with.  Where numbers are too large for a solver, it says so.
     """
-    count = 96 if entry.takes is Takes.LABELLING else 1000
+    count = 48 if entry.takes is Takes.LABELLING else 500
     reached = ordered = infeasible = lacking = 0
     for seed in range(count):
         problem, best = drawn(entry.takes, seed)
@@ -139,12 +139,12 @@ def test_random_problems(entry: Entry) -> None:
             reached += value == best
             ordered += value == best and getattr(problem, "precedence", None) is not None
     if entry.takes is Takes.TABLES:
-        assert infeasible > 100
-        assert reached + infeasible == count if entry.proves else reached > 1200
+        assert infeasible > 50
+        assert reached + infeasible == count if entry.proves else reached > 600
     else:
-        assert lacking < 15 or entry.name in ("cpsat", "mip")
-        assert reached + lacking >= count if entry.proves else reached > 110
-        assert ordered > 55 if entry.proves else ordered > 77
+        assert lacking < 8 or entry.name in ("cpsat", "mip")
+        assert reached + lacking >= count if entry.proves else reached > 55
+        assert ordered > 27 if entry.proves else ordered > 38
 
 
 CASES: list[dict[str, Any]] = tomllib.loads(
@@ -239,7 +239,7 @@ def test_equal_seeds_give_equal_answers(entry: Entry) -> None:
     """Two runs agree; where chance has a say in every answer, another seed does not."""
     answers = set()
     if entry.takes is Takes.TABLES:
-        problem = network("dense", 200, 4).problem()
+        problem = network("dense", 100, 4).problem()
     else:
         problem = hard_problem(3, 18, 3) if entry.proves else hard_problem(1, 40, 5, negative=True)
     for seed in range(1 if entry.proves else 4):
@@ -255,7 +255,7 @@ def test_equal_seeds_give_equal_answers(entry: Entry) -> None:
 def test_wide_numbers_change_nothing(entry: Entry) -> None:
     """A factor beyond 64 bits changes no heuristic's labels and no bound but by that factor."""
     factor, told = 10**30, 0
-    for seed in range(24):
+    for seed in range(12):
         problem = random_problem(seed, 7, negative=seed % 2 == 0, barriers=seed % 3)
         wide = replace(
             problem,
@@ -271,14 +271,14 @@ def test_wide_numbers_change_nothing(entry: Entry) -> None:
         assert two.objective == int(one.objective) * factor
         assert entry.proves or one.labelling.tolist() == two.labelling.tolist()
         assert one.bound is None or two.bound == one.bound * factor
-    assert told > 18 or entry.name == "cpsat"
+    assert told > 9 or entry.name == "cpsat"
 
 
 @labelled
 def test_labels_are_known_where_they_are_used(entry: Entry) -> None:
     """A component uses labels that earn it something, and fresh ones of its own nodes."""
     fresh = 0
-    for seed in range(48):
+    for seed in range(24):
         problem = mixture(seed, 4)
         labels = entry.load()(problem, Limits(), random_labels(problem, seed)).labelling
         if labels is None:
@@ -288,7 +288,7 @@ def test_labels_are_known_where_they_are_used(entry: Entry) -> None:
             own = {*known.tolist(), *(problem.labels + nodes).tolist()}
             assert set(labels[nodes].tolist()) <= own
         fresh += bool((labels >= problem.labels).any())
-    assert fresh > 10
+    assert fresh > 5
 
 
 def test_tables_keep_an_optimal_start() -> None:
@@ -307,7 +307,7 @@ def test_never_worse_than_the_start(name: str) -> None:
     """If the start keeps to all rules, the answer is worth at least as much, without time, too."""
     entry = ENTRIES[name, Takes.LABELLING]
     better = kept = 0
-    for seed in range(168):
+    for seed in range(84):
         problem = mixture(seed)
         start = random_labels(problem, seed)
         if not allowed(problem, start.tolist()):
@@ -318,8 +318,8 @@ def test_never_worse_than_the_start(name: str) -> None:
             assert value is not None
             assert value >= worth(problem, start.tolist())
             better += value > worth(problem, start.tolist())
-    assert better > 84
-    assert kept > 28
+    assert better > 42
+    assert kept > 14
 
 
 STARTS = {
@@ -365,7 +365,7 @@ def test_starts_decide_the_order(name: str, case: str) -> None:
 def test_messages(entry: Entry) -> None:
     """No message promises more than can be had, or less than is proved."""
     sign = 1 if entry.takes is Takes.LABELLING else -1
-    problems: Iterator[Any] = (drawn(entry.takes, seed)[0] for seed in range(48))
+    problems: Iterator[Any] = (drawn(entry.takes, seed)[0] for seed in range(24))
     for problem in problems:
         heard: list[Progress] = []
         result = entry.load()(problem, Limits(tell=heard.append), None)
@@ -388,7 +388,7 @@ def test_gap(entry: Entry) -> None:
     for seed in range(3):
         problem = hard_problem(seed, 10, 3, negative=True)
         result = entry.load()(problem, Limits(gap=0.2), None)
-        best = entry.load()(problem, Limits(), None).objective
+        best = load("auto", Takes.LABELLING)(problem, Limits(), None).objective
         assert result.objective <= best <= result.bound
         assert result.bound - result.objective <= 0.2 * result.objective + 1e-6
 

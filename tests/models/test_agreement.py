@@ -20,7 +20,7 @@ from tests.support import EXACT
 
 CHUNK = 50
 
-SEEDS = {"mixed": 300, "tangle": 200, "apart": 100}
+SEEDS = {"mixed": 150, "tangle": 100, "apart": 100}
 
 CHUNKS = [
     pytest.param(family, start, id=f"{family}-{start}")
@@ -64,10 +64,9 @@ def test_greedy0_never_beats_the_optimum(family: str, start: int) -> None:
         assert Fraction(result.objective) <= optimum <= Fraction(result.bound), graph.name
 
 
-@pytest.mark.parametrize("start", range(0, 100, CHUNK))
-def test_methods_prove_the_optimum_of_larger_graphs(start: int) -> None:
+def test_methods_prove_the_optimum_of_larger_graphs() -> None:
     """The same on graphs of up to eight free elements and many barriers."""
-    for seed in range(10_000 + start, 10_000 + start + CHUNK):
+    for seed in range(10_000, 10_000 + CHUNK):
         graph = random_graph(seed, elements=8, ops=18, pairs=10, negative=seed % 3 == 0)
         optimum = exhaustive.maximum(stated(graph))
         for method in EXACT:
@@ -79,7 +78,7 @@ def test_methods_prove_the_optimum_of_larger_graphs(start: int) -> None:
 def test_values_beyond_64_bits_are_never_wrong(family: str) -> None:
     """A proof may be missing there, but score, optimum and bound stand in this order."""
     proofs = 0
-    for seed in range(CHUNK):
+    for seed in range(CHUNK // 2):
         graph = wide(FAMILIES[family](seed), seed)
         optimum = exhaustive.maximum(stated(graph))
         for method in EXACT:
@@ -89,13 +88,13 @@ def test_values_beyond_64_bits_are_never_wrong(family: str) -> None:
             assert result.bound is not None
             assert Fraction(result.bound) >= optimum, graph.name
             proofs += result.status is Status.OPTIMAL
-    assert proofs >= CHUNK
+    assert proofs >= CHUNK // 2
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_textbook_mip_agrees(family: str) -> None:
     """The textbook rows have the same optimum."""
-    for seed in range(100):
+    for seed in range(CHUNK):
         graph, optimum = tried(family, seed)
         assert textbook_mip.maximum(stated(graph)) == optimum, graph.name
 
@@ -104,19 +103,19 @@ def test_textbook_mip_agrees(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_minizinc_agrees(family: str) -> None:
     """The MiniZinc model has the same optimum; few seeds, as each call takes its time."""
-    for seed in range(20):
+    for seed in range(10):
         graph, optimum = tried(family, seed)
         assert minizinc.maximum(stated(graph)) == optimum, graph.name
 
 
 OFTEN = {
-    "mixed": {"order matters": 50, "exclusive barriers": 20, "several outputs": 15}
-    | {"part of a sink read": 10, "chain of barriers": 50, "element in several barriers": 50}
-    | {"constant": 50, "fractions": 50, "shared location": 50, "unconstrained element": 50}
-    | {"nothing to choose": 10, "no location": 5, "negative location": 15},
-    "tangle": {"order matters": 100, "exclusive barriers": 75, "several outputs": 100}
-    | {"part of a sink read": 100, "chain of barriers": 75, "element in several barriers": 100}
-    | {"negative location": 50, "negative agreement": 25},
+    "mixed": {"order matters": 25, "exclusive barriers": 10, "several outputs": 7}
+    | {"part of a sink read": 5, "chain of barriers": 25, "element in several barriers": 25}
+    | {"constant": 25, "fractions": 25, "shared location": 25, "unconstrained element": 25}
+    | {"nothing to choose": 5, "no location": 2, "negative location": 7},
+    "tangle": {"order matters": 50, "exclusive barriers": 37, "several outputs": 50}
+    | {"part of a sink read": 50, "chain of barriers": 37, "element in several barriers": 50}
+    | {"negative location": 25, "negative agreement": 12},
     "apart": {"negative agreement": 75, "negative location": 50, "no location": 10}
     | {"order matters": 7, "shared location": 20},
 }
@@ -128,5 +127,5 @@ def test_random_graphs_have_what_solvers_may_get_wrong(family: str) -> None:
     """Every trouble with barriers, signs and locations occurs often; in ``mixed`` every op."""
     graphs = [FAMILIES[family](seed) for seed in range(SEEDS[family])]
     found = Counter(feature for graph in graphs for feature in features(graph))
-    required = OFTEN[family] | (dict.fromkeys(OP_TYPES, 50) if family == "mixed" else {})
+    required = OFTEN[family] | (dict.fromkeys(OP_TYPES, 25) if family == "mixed" else {})
     assert {f: (found[f], n) for f, n in required.items() if found[f] < n} == {}

@@ -28,7 +28,7 @@ def kinds(proof: Any) -> set[str]:
 def best_labels(problem: Pairwise) -> list[int]:
     """Return a best labelling, found by improving one label after the other from many starts."""
     draw, found = random.Random(0), [0] * len(problem.widths)
-    for _ in range(60):
+    for _ in range(12):
         labels = [draw.randrange(width) for width in problem.widths]
         before = None
         while before != labels:

@@ -112,7 +112,7 @@ def test_too_large_for_doubles() -> None:
 def test_messages_of_cpsat_and_time_of_highs() -> None:
     """Every message of CP-SAT holds the optimum between its two numbers; HiGHS ends in time."""
     heard: list[Progress] = []
-    result = by_cpsat(hard_problem(2, 40, 4), Limits(tell=heard.append), None)
+    result = by_cpsat(hard_problem(2, 24, 4), Limits(tell=heard.append), None)
     assert heard
     best = result.objective or 0
     assert all(m.objective is not None and m.bound is not None for m in heard)

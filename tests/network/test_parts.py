@@ -120,7 +120,7 @@ def test_every_path_ends_with_a_proof(path: str, monkeypatch: pytest.MonkeyPatch
     PATHS[path](monkeypatch, used)
     monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
     rounded = 0
-    for seed in range(0, 150, 2):
+    for seed in range(0, 84, 2):
         wide = {0: 10**30, 4: 2**56 + 1}.get(seed % 14, 1) if path == "bounds and search" else 1
         problem = random_problem(seed, 6, negative=True, bans=seed % 3 == 0, wide=wide)
         problem = times(problem, 7) if seed % 4 and wide == 1 else problem
@@ -193,7 +193,7 @@ def test_gaps_of_parts_add_up_to_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts that stop at a gap make a whole within the gap, debts and constants included."""
     monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
     stopped = 0
-    for seed in range(6):
+    for seed in range(4):
         one, two = (hard_problem(2 * seed + i, 16, 4, negative=True) for i in (0, 1))
         for debt in (0, 200):
             result = solve_parts(beside(one, two), Limits(gap=0.3, debt=debt))
@@ -201,7 +201,7 @@ def test_gaps_of_parts_add_up_to_less(monkeypatch: pytest.MonkeyPatch) -> None:
             assert bound - score <= max(0, 0.3 * (score - debt))
             stopped += bound > score
             assert bound == score or result.stopped is Stopped.GAP_LIMIT
-    assert stopped > 4
+    assert stopped > 2
 
 
 def test_no_time_and_no_room(monkeypatch: pytest.MonkeyPatch) -> None:

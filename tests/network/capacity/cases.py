@@ -89,12 +89,13 @@ def optimum(problem: CapacityProblem) -> int | None:
 def worth(problem: CapacityProblem, chosen: dict[int, int]) -> int:
     """Return what one copy is worth, by the definition."""
     given = problem.problem
-    total = 0
-    for (u, v), weight in zip(given.edges.tolist(), given.weights.tolist(), strict=True):
-        total += weight * (u in chosen and chosen[u] == chosen[v])
-    for (u, tile), reward in zip(given.reward_at.tolist(), given.rewards.tolist(), strict=True):
-        total += reward * (chosen.get(u) == tile)
-    return total
+    tile = np.full(given.nodes, -1)
+    tile[[*chosen]] = [*chosen.values()]
+    one, two = tile[given.edges.T]
+    agreed = given.weights[(one == two) & (one >= 0)].tolist()
+    return sum(
+        agreed + given.rewards[tile[given.reward_at[:, 0]] == given.reward_at[:, 1]].tolist()
+    )
 
 
 def assert_sound(problem: CapacityProblem, answer: CapacityAnswer) -> None:

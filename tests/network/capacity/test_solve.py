@@ -58,9 +58,8 @@ def assert_proved(problem: CapacityProblem, answer: CapacityAnswer, best: int | 
         assert_sound(problem, answer)
 
 
-@pytest.mark.parametrize("block", range(3))
 @pytest.mark.parametrize("path", PATHS)
-def test_random_problems_are_proved(path: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_problems_are_proved(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On every path random problems are proved optimal, or not to fit, as trying all finds.
 
     CP-SAT does not take numbers beyond 64 bits; the search of single nodes rounds these up.
@@ -77,7 +76,7 @@ def test_random_problems_are_proved(path: str, block: int, monkeypatch: pytest.M
         both(state, to, listed, nodes, *more)
 
     monkeypatch.setattr(search, "_solve", watched)
-    for seed in range(block * 30, (block + 1) * 30):
+    for seed in range(45):
         if "search" in names and seed % 7 == 0:
             continue
         problem = random_case(seed)
@@ -89,7 +88,7 @@ def test_random_problems_are_proved(path: str, block: int, monkeypatch: pytest.M
             assert_sound(problem, answer)
         else:
             assert_proved(problem, answer, best)
-    assert searched > 3 or "search" not in names
+    assert searched > 5 or "search" not in names
     assert any(mixed) or path != "kinds beside single nodes"
 
 
