@@ -252,8 +252,7 @@ class _Building:
         for v, orders in sources.items():
             node = None
             if len(orders) > 1:
-                written = self.values.written(self.values.every[v].root)[1]
-                label = orders.index(written) if written in orders else 0
+                label = orders.index(self._first(v, orders, nodes))
                 node = self._chooser([ModeRow((), ((v, order),)) for order in orders], label, nodes)
             places[v] = node, orders
         return ConversionLabelling(
@@ -286,6 +285,14 @@ class _Building:
             if not orders:
                 orders.append(self.values.written(self.values.every[v].root)[1])
         return found
+
+    def _first(self, v: int, orders: list[Order], nodes: dict[Need, int]) -> Order:
+        """Return the order of a free value at the start: as written, or else one that is taken."""
+        written = self.values.written(self.values.every[v].root)[1]
+        taken = [o for o in orders if (v, o) in self.forced or self.begin[nodes[v, o]]]
+        if written in taken or (written in orders and self.values.every[v].kind == "input"):
+            return written
+        return (taken or orders)[0]
 
     def _weight(self, need: Need) -> int:
         return self.weights[need[0]]

@@ -322,6 +322,14 @@ def test_what_is_given_is_the_answer(
         np.testing.assert_array_equal(after[name], before[name])
 
 
+def test_where_a_search_ends_at_once_costs_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A weight that no op of a table takes as written is given as one does: nothing copies it."""
+    monkeypatch.setattr(labelling, "solve_pbqp", out_of_memory)
+    costs = [costs_from(table(seed, 0, 40000)) for seed in range(20)]
+    found = [convert_graph(mixed(n), objective="time", costs=c) for n, c in enumerate(costs)]
+    assert {one.stopped for one in found} == {Stopped.MEMORY_LIMIT}
+
+
 def test_no_search_follows_when_memory_has_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes after in the same call sees that memory is full."""
     limits = Limits()
