@@ -194,7 +194,7 @@ class _Simplifier:
             self._separate(one)
         give_back(graph, declared, self.types)
         notes = tuple(contradictions(declared, self.types))
-        return SimplifiedModel(self.model, self.weights, given.gone(graph), notes)
+        return SimplifiedModel(self.model, self.weights, given.gone(graph, self.types), notes)
 
     def _infer(self) -> None:
         bare = bare_model(self.model)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from layoutopt.base.errors import InputError
 from layoutopt.base.processes import ending, start_python
 from layoutopt.conversion.result import Tally
-from layoutopt.conversion.rules.op import Shape
 from layoutopt.onnx.declared import Declared, types_of
 from layoutopt.onnx.protobuf import bodies, graphs, is_standard, write_proto
 from layoutopt.onnx.result import PREFIX
@@ -61,28 +60,28 @@ class GivenTransposes:
     def _add(self, node: NodeProto, types: Declared, constant: bool) -> None:
         kind = types.get(node.input[0])
         shape = shape_of(kind)
-        if kind is None or shape is None:
-            free, size = constant, 0
-        else:
-            free = constant or _stays(node, shape)
+        free, size = constant or _stays(node, types), 0
+        if kind is not None and shape is not None:
             size = prod(x for x in shape if isinstance(x, int)) * typed(kind).element_bytes
         number = str(len(self.found))
         node.metadata_props.add(key=GIVEN, value=number)
         self.found[number] = (node.name or node.output[0], size, free)
         self.unknown += not free and shape is None
 
-    def gone(self, graph: GraphProto) -> Tally:
+    def gone(self, graph: GraphProto, types: Declared) -> Tally:
         """Return what those cost that a graph has no more, less copies; marks are taken away.
 
         A transpose moves the bytes of its tensor, unless that is a constant, or only axes of
-        size 1 move.
+        size 1 move.  One that no longer moves anything is gone.
         """
         left, copies = dict(self.found), list[tuple[str, int, bool]]()
         for one in graphs(graph):
             for node in one.node:
                 for entry in [x for x in node.metadata_props if x.key == GIVEN]:
-                    if node.op_type == "Transpose" and left.pop(entry.value, None) is None:
-                        copies.append(self.found[entry.value])
+                    known = self.found[entry.value]
+                    there = node.op_type == "Transpose" and (known[2] or not _stays(node, types))
+                    if there and left.pop(entry.value, None) is None:
+                        copies.append(known)
                     node.metadata_props.remove(entry)
         moved = [(name, size) for name, size, free in left.values() if not free]
         again = [size for _, size, free in copies if not free]
@@ -91,12 +90,12 @@ class GivenTransposes:
         return Tally(count, total, len(left) - len(copies) - count, dict(moved))
 
 
-def _stays(node: NodeProto, shape: Shape) -> bool:
-    """Return whether a transpose moves axes of size 1 only."""
-    axes = [
-        axis for axis in turned_axes(node, len(shape)) if axis >= len(shape) or shape[axis] != 1
-    ]
-    return axes == sorted(axes)
+def _stays(node: NodeProto, types: Declared) -> bool:
+    """Return whether a transpose is known to move axes of size 1 only."""
+    shape = shape_of(types.get(node.input[0]))
+    order, sizes = turned_axes(node, len(shape or ())), dict(enumerate(shape or ()))
+    axes = [axis for axis in order if sizes.get(axis) != 1]
+    return axes == sorted(axes) and (shape is not None or bool(order))
 
 
 def given_transposes(model: ModelProto) -> tuple[Tally, int]:
@@ -110,7 +109,7 @@ def given_transposes(model: ModelProto) -> tuple[Tally, int]:
     """
     light = light_model(model, {})
     given = GivenTransposes(light.graph, types_of(light.graph), overridable(light))
-    return given.gone(type(light.graph)()), given.unknown
+    return given.gone(type(light.graph)(), {}), given.unknown
 
 
 def optimised_transposes(model: ModelProto) -> int:

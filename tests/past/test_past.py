@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onnx import checker
 from onnx.reference import ReferenceEvaluator
+from onnx.shape_inference import infer_shapes
 
 import layoutopt
 from layoutopt.onnx.names import NetworkNames, recapture
@@ -34,6 +35,9 @@ def test_networks_of_the_past(name: str) -> None:
     assert result.notes == ((row["note"],) if "note" in row else ())
     checker.check_model(result.model, full_check=True)
     assert result.after.transforms == row["transforms"]
+    assert result.before.transforms == row.get("before", result.before.transforms)
+    for value in infer_shapes(result.model).graph.output if "rank" in row else ():
+        assert len(value.type.tensor_type.shape.dim) == row["rank"]
     assert transposes(result.model) <= row.get("transposes", row["transforms"])
     made = {name for node in result.model.graph.node for name in node.output}
     held = made | {x.name for x in result.model.graph.initializer}
