@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutopt.base.errors import SolverError
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Unlimited
 from layoutopt.network.problem import IntArray, WeightArray
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def _shipped_in_doubles(
     arcs, zero = to.block(worth), np.zeros(len(source), np.int64)
     to.sparse(place, arcs, zero + 1, np.full(len(room), -OPEN), room)
     to.sparse(source, arcs, zero + 1, supply, supply)
-    found = highs.relax(to.finished(), Limits())
+    found = highs.relax(to.finished(), Unlimited())
     if found is None:
         return None
     flows = np.rint(found.values).astype(np.int64)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutopt.base.errors import InternalError, SizeError
+from layoutopt.base.errors import InputError, InternalError, SizeError
 from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
@@ -579,8 +579,15 @@ def solve_pbqp(
         parts are proved one by one.
     start
         Shape ``(nodes,)``: an allowed labelling; the answer is never worse.
+
+    Raises
+    ------
+    InputError
+        If the start is no allowed labelling.
     """
     limits = limits or Limits()
+    if start is not None and (why := network.fault(start)):
+        raise InputError(f"the labelling to begin with is not allowed: {why}")
     try:
         found = _solve(network, limits, start)
     except Infeasible:

@@ -36,6 +36,7 @@ from tests.network.costs.cases import (
     stated,
     work_on,
 )
+from tests.support import refused
 
 
 def coloured(nodes: int, colours: int, price: int = 0) -> Network:
@@ -274,12 +275,18 @@ def test_the_start_is_kept_if_nothing_better_is_found(
     monkeypatch.setattr(solve, "solve_parts", lambda *_: FoundLabels([1], 1))
     with pytest.raises(InternalError, match="costs 0, less than the bound 1"):
         solve_pbqp(problem)
+    monkeypatch.setattr(Network, "fault", lambda *_: "")
     with pytest.raises(InternalError, match="contradicts infeasibility"):
         solve_pbqp(stated([[None]]), None, np.array([0]))
 
 
-def test_a_status_needs_its_proof() -> None:
-    """Optimal is what costs as much as its bound; what has no labelling is unknown."""
+def test_a_start_must_be_allowed() -> None:
+    """A forbidden start, or one of the wrong length, is refused; a status needs its proof."""
+    problem = stated([[0, None], [0, 0]])
+    with refused("labelling to begin with is not allowed: node '0' must not have label"):
+        solve_pbqp(problem, None, np.array([1, 0]))
+    with refused("as many whole numbers"):
+        solve_pbqp(problem, None, np.array([0]))
     answers = [CostAnswer(objective=3, bound=b) for b in (3, 2)] + [CostAnswer(bound=2)]
     assert [a.status for a in answers] == [Status.OPTIMAL, Status.FEASIBLE, Status.UNKNOWN]
     assert CostAnswer(infeasible=True).status is Status.INFEASIBLE
