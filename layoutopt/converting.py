@@ -159,10 +159,15 @@ class _Wanted:
         return self.desired is not None or self.costs is not None
 
     def better(self, one: Tally, other: Tally) -> bool:
-        """Return whether fewer transforms are better; those of required layouts never are."""
-        names = parse_objective(self.objective, self.costs is not None)
+        """Return whether some transforms cost less than others, where no layout is required.
+
+        A given network need not have the layouts that are required, nor known times of ops.
+        """
+        if self.asks:
+            return False
+        names = parse_objective(self.objective)
         found, than = (measured(tally, names, NO_TIMES) for tally in (one, other))
-        return found < than and not self.asks
+        return found < than
 
 
 class _Call:
@@ -186,12 +191,10 @@ class _Call:
             return self._kept(why, Stopped.FINISHED)
         trial, attempt, found = self._converted(ready)
         before, after = trial.costs(attempt.conversions)
-        if self.wanted.better(before, after):  # no optimum; with copies of nodes for each reader
+        if self.wanted.better(before, after):  # not optimal, as nodes were copied for readers
             trial, attempt, found = self._converted(_ready(self.given.model, copies=False))
         compare = self.wanted.compare and found.attempt is not None
-        heuristics = {}
-        if compare:
-            heuristics = _heuristics(trial, self.wanted, self.limits, found.written)
+        heuristics = _heuristics(trial, self.wanted, self.limits, found) if compare else {}
         self.clock.end("heuristics")
         if self.wanted.peers:
             self.limits.report("asking other optimisers")
@@ -480,13 +483,11 @@ class _Clock:
         self._last = now
 
 
-def _heuristics(
-    trial: _Trial, wanted: _Wanted, limits: Limits, written: Collection[Key]
-) -> dict[str, Tally]:
+def _heuristics(trial: _Trial, wanted: _Wanted, limits: Limits, sound: Found) -> dict[str, Tally]:
     """Return the costs of the transforms left by each heuristic, or given if these are lower."""
     found = {}
     for name in SOLVERS[1:]:
-        every = _conversions(trial.source, replace(wanted, solver=name), limits, written)
+        every = _conversions(trial.source, replace(wanted, solver=name), limits, sound.written)
         before, after = trial.costs(every)
         found[name] = before if wanted.better(before, after) else after
     return found
