@@ -26,6 +26,9 @@ SHARE, MOST_RESERVE = 0.1, 2**30
 LOOK = 0.05
 """Seconds between two measurements."""
 
+SMALL = 2**20
+"""Work of so many bytes or fewer is never refused; measuring takes longer than the work."""
+
 GROUPS = Path("/sys/fs/cgroup")
 """Linux's files of memory limits of containers."""
 
@@ -49,9 +52,9 @@ def require(needed: float, what: str) -> None:
     Raises
     ------
     SizeError
-        If fewer bytes are available.
+        If fewer bytes are available, and it is more than :data:`SMALL`.
     """
-    free = available() if needed > 2**20 else None  # for less it does not pay to look
+    free = None if needed <= SMALL else available()
     if free is not None and needed > free:
         left = _left()
         whose = "the memory limit leaves" if left is not None and left <= free else ""

@@ -134,13 +134,14 @@ def test_optima_of_transformers(settings: str) -> None:
     assert optimum(graph) == counted(build("transformer", settings.replace("flat=true", "")))
 
 
+@pytest.mark.slow
 def test_large_transformers_are_built_in_little_memory() -> None:
-    """A tensor of billions of elements takes no more than a small one."""
+    """A whole training step of the largest takes less than 200 MiB."""
     tracemalloc.start()
-    build("llama-70b", "layers=8")
+    build("llama-70b")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 20 * 2**20
+    assert peak < 200 * 2**20
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def test_views_move_elements_as_the_standard_says(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_every_example_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
-    """Refused have sequences or shapes from data; each op is written for conversion as it was."""
+    """Only sequences and shapes that depend on data are refused; ops are written as they were."""
     read = written = 0
     for case in every_example():
         [version, *_] = [x.version for x in case.model.opset_import if x.domain == ""] or [0]
