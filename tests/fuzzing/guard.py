@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import layoutopt
@@ -71,28 +71,40 @@ class Fence:
     ----------
     folder
         Where a run may read and write.
+
+    Notes
+    -----
+    An audit hook stays as long as its process and is called for every ``id()`` and every file, so
+    all fences share the first one's: hundreds would slow whatever the process does later.
     """
+
+    _standing: ClassVar[list[Fence]] = []
+    _hooked: ClassVar[bool] = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = f"{folder.resolve()}/"
-        self.closed = False
         own = (Path(layoutopt.__file__).parent, Path(sys.prefix), Path(sys.base_prefix))
         self.readable = (*SYSTEM, *(f"{path.resolve()}/" for path in own))
-        sys.addaudithook(self._hear)
+        if not Fence._hooked:
+            sys.addaudithook(Fence._hear)
+            Fence._hooked = True
 
     @contextmanager
     def up(self) -> Iterator[None]:
         """Raise :class:`Escape` where a run opens a file outside."""
-        self.closed = True
+        Fence._standing.append(self)
         try:
             yield
         finally:
-            self.closed = False
+            Fence._standing.remove(self)
 
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self.closed and event == "open" and isinstance(arguments[0], str | bytes):
-            path = os.path.realpath(os.fsdecode(arguments[0]))
-            writes = bool(arguments[2] & (os.O_WRONLY | os.O_RDWR))
-            allowed = (self.folder,) if writes else (self.folder, *self.readable)
+    @staticmethod
+    def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+        if not Fence._standing or event != "open" or not isinstance(arguments[0], str | bytes):
+            return
+        path = os.path.realpath(os.fsdecode(arguments[0]))
+        writes = bool(arguments[2] & (os.O_WRONLY | os.O_RDWR))
+        for fence in Fence._standing:
+            allowed = (fence.folder,) if writes else (fence.folder, *fence.readable)
             if not f"{path}/".startswith(allowed):
                 raise Escape(f"opens {path}")
