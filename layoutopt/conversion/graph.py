@@ -386,7 +386,7 @@ FORMAT = "layoutopt/network/1"
 def network_hash(graphs: Iterable[ConversionGraph]) -> str:
     """Return the hash of a network, however its file is written.
 
-    It is ``"sha256:"`` and the digest of a canonical text, which ``docs/same_answers.md`` states.
+    It is ``"sha256:"`` and the digest of a canonical text, see ``docs/reproducibility.md``.
     Everything counts that layouts are chosen by: ops, tensors, inputs and outputs, in order and
     with their names.  Values of weights, names of graphs and metadata do not.
 

@@ -195,7 +195,7 @@ WRITTEN = frozenset({"id", "inputs", "shape", "shapes"})
 def instance_hash(graph: GraphStore) -> str:
     """Return the hash of an unwinding instance, independent of its spelling in files.
 
-    It is ``"sha256:"`` and the digest of a canonical text, defined in ``docs/same_answers.md``.
+    It is ``"sha256:"`` and the digest of a canonical text, defined in ``docs/reproducibility.md``.
     This contains ops, pairs and tile memory with their order and names, but not the name and
     description of the instance.
 

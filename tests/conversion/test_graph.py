@@ -213,7 +213,7 @@ def model() -> onnx.ModelProto:
 
 
 def test_the_hash_is_that_of_the_documented_text() -> None:
-    """The digest is of the text that ``docs/same_answers.md`` tells how to write, here by hand."""
+    """The digest is of the text in ``docs/reproducibility.md``, here by hand."""
     graph = ConversionGraph("any name")
     x = graph.input("x", (1, "n", None, 8), "NHWC", element_bytes=2)
     w = graph.constant("w", (8,))

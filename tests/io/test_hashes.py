@@ -61,7 +61,7 @@ def backwards(value: Any) -> Any:
 
 
 def test_the_hash_is_that_of_the_documented_text() -> None:
-    """The digest is of the text that ``docs/same_answers.md`` tells how to write, here by hand."""
+    """The digest is of the text in ``docs/reproducibility.md``, here by hand."""
     text = (
         '{"format":"layoutopt/unwinding/1","ops":['
         '["x","sink",[],[[2,3]],{}],'
