@@ -27,7 +27,7 @@ SIZES = ("ops", "pairs", "sink elements", "classes", "status")
 
 def networks(rows: Sequence[Row]) -> str:
     """Return what the proof of each network takes."""
-    head = ("network", *SIZES, "score", "all matched", "import s", "solve s", "check s", "peak MiB")
+    head = ("network", *SIZES, "score", "import s", "solve s", "peak MiB")
     return markdown(head, [_network(row) for row in rows])
 
 
@@ -35,14 +35,14 @@ def training(rows: Sequence[Row]) -> str:
     """Return the same for training steps, with what greedy0 loses where it was run."""
     greedy = {row.instance: row for row in rows if row.solver == "greedy0"}
     proved = [row for row in rows if row.solver == "auto"]
-    head = ("network", *SIZES, "score", "all matched", "import s", "solve s", "check s", "peak MiB")
+    head = ("network", *SIZES, "score", "import s", "solve s", "peak MiB")
     lines = [[*_network(row), _loss(row, greedy.get(row.instance))] for row in proved]
     return markdown((*head, "greedy0 loses"), lines)
 
 
 def transformers(rows: Sequence[Row]) -> str:
     """Return what the proof of each training step takes."""
-    head = ("training step", *SIZES, "build s", "solve s", "check s", "peak MiB")
+    head = ("training step", *SIZES, "build s", "solve s", "peak MiB")
     proved = [row for row in _by_size(rows) if row.solver == "auto"]
     return markdown(head, [[row.instance, *_sizes(row), *_seconds(row)] for row in proved])
 
@@ -84,7 +84,7 @@ def _by_size(rows: Sequence[Row]) -> list[Row]:
 
 def _network(row: Row) -> list[str]:
     name = re.sub(r"^light_|\+.*$", "", row.instance)
-    return [name, *_sizes(row), number(row.score), number(row.max_score), *_seconds(row)]
+    return [name, *_sizes(row), number(row.score), *_seconds(row)]
 
 
 def _sizes(row: Row) -> list[str]:
@@ -93,8 +93,7 @@ def _sizes(row: Row) -> list[str]:
 
 
 def _seconds(row: Row) -> list[str]:
-    phases = (row.phases["read"], row.seconds, row.phases.get("check", 0.0))
-    return [*(f"{seconds:.2f}" for seconds in phases), _peak([row])]
+    return [f"{row.phases['read']:.2f}", f"{row.seconds:.2f}", _peak([row])]
 
 
 def _peak(rows: Sequence[Row]) -> str:

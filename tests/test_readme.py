@@ -28,7 +28,7 @@ GUIDES = {
     "layouts": (19, 3),
     "limits": (1, 0),
     "network": (8, 0),
-    "onnx_conversion": (7, 2),
+    "onnx_conversion": (6, 2),
     "program": (5, 2),
     "reports": (6, 1),
     "requirements": (15, 2),
