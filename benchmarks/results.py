@@ -42,40 +42,35 @@ def training(rows: Sequence[Row]) -> str:
 
 def transformers(rows: Sequence[Row]) -> str:
     """Return what the proof of each training step takes."""
-    head = ("training step", *SIZES, "build s", "solve s", "peak MiB")
-    proved = [row for row in _by_size(rows) if row.solver == "auto"]
-    return markdown(head, [[row.instance, *_sizes(row), *_seconds(row)] for row in proved])
-
-
-def transformers_greedy(rows: Sequence[Row]) -> str:
-    """Return how far greedy0 is from the optimum."""
+    head = ("training step", *SIZES, "build s", "solve s", "peak MiB", "greedy0 loses")
     greedy = {row.instance: row for row in rows if row.solver == "greedy0"}
-    lines = []
-    for row in _by_size(rows):
-        if row.solver == "auto":
-            other = greedy[row.instance]
-            told = [row.instance, number(row.score), number(other.score), _loss(row, other)]
-            lines.append([*told, f"{other.seconds:.2f}", _peak([other])])
-    return markdown(("training step", "optimum", "greedy0", "loss", "greedy0 s", "peak MiB"), lines)
+    proved = [row for row in _by_size(rows) if row.solver == "auto"]
+    lines = [[row.instance, *_sizes(row), *_seconds(row)] for row in proved]
+    losses = [_loss(row, greedy.get(row.instance)) for row in proved]
+    return markdown(head, [[*line, loss] for line, loss in zip(lines, losses, strict=True)])
 
 
 def random_views(rows: Sequence[Row]) -> str:
-    """Return a line for each kind of graph."""
-    kinds: dict[tuple[int, int], list[Row]] = {}
+    """Return a line for each number of ops, with a column for each size."""
+    kinds: dict[int, dict[int, list[Row]]] = {}
+    elements: dict[int, int] = {}
     for row in rows:
         given = dict(part.split("=") for part in row.instance.split("-") if "=" in part)
-        kinds.setdefault((int(given.get("ops", 64)), int(given.get("size", 8))), []).append(row)
-    head = ("ops", "size", "sink elements", "classes", "statuses", "median s", "max s", "peak MiB")
-    return markdown(head, [_kind(*kind, kinds[kind]) for kind in sorted(kinds)])
+        size = int(given.get("size", 8))
+        kinds.setdefault(int(given.get("ops", 64)), {}).setdefault(size, []).append(row)
+        elements[size] = max(elements.get(size, 0), row.size.get("free_elements", 0))
+    sizes = sorted(elements)
+    head = ("ops", *(f"size {size}, {elements[size]:,} elements" for size in sizes))
+    return markdown(
+        head, [[str(n), *(_kind(kinds[n][size]) for size in sizes)] for n in sorted(kinds)]
+    )
 
 
-def _kind(ops: int, size: int, rows: Sequence[Row]) -> list[str]:
+def _kind(rows: Sequence[Row]) -> str:
     seconds = [row.seconds for row in rows]
     statuses = Counter(row.status for row in rows).most_common()
-    sizes = [max(row.size.get(name, 0) for row in rows) for name in ("free_elements", "classes")]
     told = ", ".join(f"{count} {status}" for status, count in statuses)
-    times = f"{median(seconds):.2f}", f"{max(seconds):.2f}"
-    return [str(ops), str(size), *(f"{n:,}" for n in sizes), told, *times, _peak(rows)]
+    return f"{told}, {median(seconds):.2f}, {max(seconds):.2f}, {_peak(rows)}"
 
 
 def _by_size(rows: Sequence[Row]) -> list[Row]:
@@ -111,7 +106,6 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[[Sequence[Row]], str]]] = {
     "training": (("training", "training_greedy"), training),
     "random-views": (("random_views",), random_views),
     "transformers": (("transformers",), transformers),
-    "transformers-greedy": (("transformers",), transformers_greedy),
 }
 """For each table the suites that it is made of, and the function that makes it."""
 
