@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, TensorProto, ValueInfoProto
     from onnx.defs import OpSchema
 
+LONGEST = 1024
+"""Elements of vectors that ONNX may follow, which it does one by one."""
+
 
 def infer(op: Op) -> list[Shape | None]:
     """Return the shape of each result, None where it is not known.
@@ -44,7 +47,7 @@ def infer(op: Op) -> list[Shape | None]:
     rank = len(first) if facts.same_rank else None
     if op.type == "Reshape" and op.rank(1) == 1:
         [length] = op.shape(1) or ()
-        rank = length if isinstance(length, int) else None
+        rank = length if isinstance(length, int) and length <= LONGEST else None
     found = [(None,) * rank if rank and s is None else s for s in _inferred(op)]
     counts = {_elements(first), _elements(found[0])} - {None}
     if op.type == "Reshape" and len(counts) > 1:
@@ -98,7 +101,8 @@ def _inferred(op: Op) -> list[Shape | None]:
         graph = onnx.helper.make_graph([node], "one", inputs, results, list(tensors.values()))
         versions = [onnx.helper.make_opsetid("", op.opset)]
         model = onnx.helper.make_model(graph, opset_imports=versions)
-        found = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        short = all((_elements(s) or 0) <= LONGEST for s in op.input_shapes if s and len(s) == 1)
+        found = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=short)
     except (onnx.shape_inference.InferenceError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).strip().rpartition("] ")[2].partition("\n")[0]
         raise InputError(f"{op}: {reason}") from None
