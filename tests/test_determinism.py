@@ -118,7 +118,7 @@ def test_equal_calls_write_equal_bytes(given: Path, tmp_path: Path) -> None:
     """
     last = "solve tree.json --json last.json --no-seconds"
     commands = [*COMMANDS, last]
-    runs = {seed: written(given, tmp_path / seed, seed, commands) for seed in ("0", "1", "random")}
+    runs = {seed: written(given, tmp_path / seed, seed, commands) for seed in ("0", "1")}
     first = runs.pop("0")
     assert len(first) > 40
     for seed, run in runs.items():

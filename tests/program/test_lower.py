@@ -88,7 +88,7 @@ def test_figures_and_traps(name: str, solver: str) -> None:
 def test_random_graphs(family: str, solver: str) -> None:
     """They agree on random graphs of all ops, with barriers of all kinds."""
     seen: Counter[str] = Counter()
-    for seed in range(120):
+    for seed in range(60):
         graph = FAMILIES[family](seed)
         result = unwind(graph, solver)
         program = schedule(graph, result)
@@ -96,9 +96,9 @@ def test_random_graphs(family: str, solver: str) -> None:
         seen["parts"] += any(not isinstance(entry, str) for entry in result.order)
         seen["barriers"] += any(not isinstance(item, Place) for item in program)
         seen["several pieces"] += any(len(found) > 1 for found in (result.layouts or {}).values())
-    assert seen["several pieces"] >= 6
-    assert seen["barriers"] >= 6
-    assert seen["parts"] >= 2 or family != "tangle"
+    assert seen["several pieces"] >= 3
+    assert seen["barriers"] >= 3
+    assert seen["parts"] >= 1 or family != "tangle"
 
 
 def strided(seed: int) -> Graph:
