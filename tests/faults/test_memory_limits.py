@@ -55,7 +55,7 @@ def test_a_giant_without_structure_is_answered(tmp_path: Path) -> None:
 def test_any_limit_ends_in_plain_words(megabytes: int, tmp_path: Path, hard: Path) -> None:
     """However little there is: an answer, or one line and no traceback, and nothing half done."""
     target = tmp_path / "a.json"
-    words = "solve", hard, "--time-limit", 4, "--json", target, "--quiet"
+    words = "solve", hard, "--time-limit", 2, "--json", target, "--quiet"
     found = ran(*words, "--memory-limit", f"{megabytes}M")
     assert found.code in (0, 2, 4), found.err
     assert len(found.err.splitlines()) <= 1
