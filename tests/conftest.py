@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +21,41 @@ settings.register_profile("tests", deadline=None, derandomize=True, database=Non
 settings.load_profile("tests")
 
 
+SLOW = Path(__file__).with_name("slow.txt")
+"""Names of the tests, notebooks included, that take half a second or more."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes the list of slow tests."""
+    parser.addoption("--list-slow", action="store_true", help=f"write {SLOW.name} anew")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark notebooks as slow."""
+    """Mark slow tests."""
+    slow = set(SLOW.read_text().split())
     for item in items:
-        if item.path.suffix == ".ipynb":
+        if item.nodeid.partition("[")[0] in slow:
             item.add_marker(pytest.mark.slow)
+
+
+class Seconds(Counter[str]):
+    """Seconds that tests took, with all their parameters."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add a step of a test."""
+        self[report.nodeid.partition("[")[0]] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the list, in which tests that did not run stay."""
+        names = {name for name in SLOW.read_text().split() if name not in self}
+        names |= {name for name, seconds in self.items() if seconds >= 0.5}
+        SLOW.write_text("".join(f"{name}\n" for name in sorted(names)))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure where it is asked for, in the process that hears of all tests."""
+    if config.getoption("--list-slow") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Seconds())
 
 
 TABLES: tuple[dict[str, Any], ...] = (

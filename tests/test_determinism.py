@@ -110,7 +110,6 @@ def written(given: Path, folder: Path, seed: str, commands: list[str]) -> dict[s
     return {path.name: path.read_bytes() for path in files} | {"stdout": done.stdout}
 
 
-@pytest.mark.slow
 def test_equal_calls_write_equal_bytes(given: Path, tmp_path: Path) -> None:
     """Every command writes and prints the same for other hash seeds, which order sets.
 
@@ -128,7 +127,6 @@ def test_equal_calls_write_equal_bytes(given: Path, tmp_path: Path) -> None:
     assert alone["last.json"] == first["last.json"]
 
 
-@pytest.mark.slow
 def test_only_seconds_differ_where_they_are_told(given: Path, tmp_path: Path) -> None:
     """Result files of two calls are equal but for the values under ``seconds``."""
     commands = [f"solve tree.json --json {n}.out.json --quiet" for n in "ab"]

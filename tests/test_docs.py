@@ -1,7 +1,4 @@
-"""The documentation site is whole: it is built strictly, and its pages are looked at as files.
-
-The build takes about ten seconds; the tests that look at what it wrote are marked slow.
-"""
+"""The documentation site is whole: it is built strictly, and its pages are looked at as files."""
 
 from __future__ import annotations
 
@@ -83,7 +80,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return found
 
 
-@pytest.mark.slow
 def test_all_links_lead_somewhere(pages: dict[Path, Seen]) -> None:
     """Every link within the site has its page and place, also those that MkDocs does not see."""
     wrong = []
@@ -102,7 +98,6 @@ def test_all_links_lead_somewhere(pages: dict[Path, Seen]) -> None:
     assert sum(len(seen.links) for seen in pages.values()) > 1000
 
 
-@pytest.mark.slow
 def test_nothing_is_loaded_from_a_network(site: Path, pages: dict[Path, Seen]) -> None:
     """Pages and their styles load files of the site only, and these are there."""
     for path, seen in pages.items():
@@ -119,7 +114,6 @@ def test_nothing_is_loaded_from_a_network(site: Path, pages: dict[Path, Seen]) -
     ]
 
 
-@pytest.mark.slow
 def test_everything_has_its_page(site: Path, pages: dict[Path, Seen]) -> None:
     """Each op, category and solver has a page, each public name a place."""
     there = {path.relative_to(site).with_suffix("").as_posix() for path in pages}
@@ -132,7 +126,6 @@ def test_everything_has_its_page(site: Path, pages: dict[Path, Seen]) -> None:
     assert names <= {place.rpartition(".")[2] for place in places if place.startswith("layoutopt.")}
 
 
-@pytest.mark.slow
 def test_sets_in_braces_are_text(site: Path) -> None:
     """Braces, as of sets, are no attributes to what turns pages into HTML."""
     page = (site / "mathematics.html").read_text(encoding="utf-8")

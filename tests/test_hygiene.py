@@ -17,6 +17,7 @@ import pytest
 from benchmarks.figures import FIGURES
 from layoutopt import write_instance
 from tests.cli.conftest import Run, run
+from tests.conftest import SLOW
 from tests.onnx.exports import random_export
 from tests.test_floors import HOUSE, imports, modules, nodes
 
@@ -223,3 +224,11 @@ def test_random_numbers_of_the_interpreter_are_left_alone(run: Run, tmp_path: Pa
     before = np.random.get_state()[1].tolist()  # type: ignore[union-attr, index]  # noqa: NPY002
     assert run("compare", instance, "--solver", "all").code == 0
     assert np.random.get_state()[1].tolist() == before  # type: ignore[union-attr, index]  # noqa: NPY002
+
+
+def test_slow_tests_exist() -> None:
+    """The list of slow tests names no test that is gone."""
+    for line in SLOW.read_text().splitlines():
+        file, _, name = line.partition("::")
+        text = (SLOW.parents[1] / file).read_text()
+        assert file.endswith(f"/{name}") or f"def {name.rpartition('::')[2]}(" in text, line

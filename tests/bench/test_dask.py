@@ -63,7 +63,6 @@ def wait_for_workers(file: Path, count: int) -> None:
         client.wait_for_workers(count, timeout=60)
 
 
-@pytest.mark.slow
 def test_a_cluster_whose_worker_is_killed_does_all(
     dask: tuple[Path, list[subprocess.Popen[bytes]]], tmp_path: Path
 ) -> None:

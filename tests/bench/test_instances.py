@@ -78,7 +78,6 @@ def test_one_command_writes_all_files(tmp_path: Path) -> None:
     assert written == {Path(name, file) for name, file in FILES} | networks
 
 
-@pytest.mark.slow
 def test_known_values(tmp_path: Path) -> None:
     """All instances are solved, and the table of all of them has what is known, proofs included."""
     with InProcess() as executor:

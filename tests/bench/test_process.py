@@ -69,7 +69,6 @@ def table(store: Path) -> list[Row]:
     return [replace(row, started="", trace=(), **idle) for row in stored(store)]
 
 
-@pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_table(
     suite: Path, tmp_path: Path, run: Run
 ) -> None:
@@ -116,7 +115,6 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.sqlite", "suite.toml"]
 
 
-@pytest.mark.slow
 def test_two_runs_at_once(suite: Path, tmp_path: Path, run: Run) -> None:
     """While a run has a store, a second one is refused in one line, and harms nothing."""
     store = tmp_path / "b.sqlite"

@@ -38,7 +38,6 @@ def test_help_imports_nothing_heavy() -> None:
     assert not HEAVY & {name.partition(".")[0] for name in ran.stderr.split()}
 
 
-@pytest.mark.slow
 def test_ctrl_c_answers_with_the_incumbent(hard: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, "solve", str(hard), "--json", "-"],
@@ -57,7 +56,6 @@ def test_ctrl_c_answers_with_the_incumbent(hard: Path) -> None:
     assert document["layouts"]
 
 
-@pytest.mark.slow
 def test_time_limit_is_for_the_whole_call(hard: Path) -> None:
     ran = subprocess.run(
         [*COMMAND, "solve", str(hard), "--time-limit", "5", "--json", "-"],

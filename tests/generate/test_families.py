@@ -141,7 +141,6 @@ def test_optima_of_transformers(settings: str) -> None:
     assert optimum(graph) == counted(build("transformer", settings.replace("flat=true", "")))
 
 
-@pytest.mark.slow
 def test_large_transformers_are_built_in_little_memory() -> None:
     """A whole training step of the largest takes less than 200 MiB."""
     tracemalloc.start()
@@ -151,7 +150,6 @@ def test_large_transformers_are_built_in_little_memory() -> None:
     assert peak < 200 * 2**20
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", ["gpt2-small", "gpt2-xl", "llama-7b", "llama-70b"])
 def test_large_transformers_are_proved(family: str) -> None:
     """The optima of whole training steps are those counted."""

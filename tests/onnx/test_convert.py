@@ -42,7 +42,6 @@ def check(model: ModelProto, result: ConversionResult) -> None:
     assert largest_difference(model, result.model) <= 1e-5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 200, 20))
 def test_random_exports(start: int) -> None:
     """The network has as many transposes as is proved, never more than onnxruntime leaves."""
@@ -98,7 +97,6 @@ def _weights(draw: np.random.Generator, shape: list[int]) -> NDArray[np.float32]
     return draw.standard_normal(shape, np.float32) * np.float32(2 / np.prod(shape[1:])) ** 0.5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_real_networks(name: str) -> None:
     """The nine networks of the onnx package, wrapped as exporters do, lose all that was added."""
@@ -106,7 +104,6 @@ def test_real_networks(name: str) -> None:
     check(model, layoutopt.convert(model))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
 def test_real_networks_for_a_backend(name: str) -> None:
     """With the layouts of a backend the network is as this requires, and computes the same."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import pytest
 from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
 
 import layoutopt
@@ -49,7 +48,6 @@ def with_constants(model: ModelProto, data: dict) -> ModelProto:
     return fixed
 
 
-@pytest.mark.slow
 def test_views_move_elements_as_the_standard_says(tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for case in every_example():
@@ -71,7 +69,6 @@ def test_views_move_elements_as_the_standard_says(tmp_path: Path) -> None:
     assert set(seen) == known - set(NUMBERS_CHANGE)
 
 
-@pytest.mark.slow
 def test_every_example_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
     """Only sequences and shapes that depend on data are refused; ops are written as they were."""
     read = written = 0
@@ -167,7 +164,6 @@ def _fits(node: NodeProto, data: dict[str, Any]) -> bool:
     return numbers and bool(node.input) and 2 <= data.get(node.input[0], np.zeros(0)).ndim <= 5
 
 
-@pytest.mark.slow
 def test_examples_of_the_standard_between_transposes() -> None:
     """Hardly any type of op keeps both transposes, none has more, and outputs are the same."""
     draw = random.Random(0)
