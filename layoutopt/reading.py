@@ -171,5 +171,6 @@ def read(
         if is_function(name):
             return build(name)
         allowed = f"{', '.join(SUFFIXES)} and module:function"
-        raise InputError(f"unknown file type; allowed: {allowed}", file=name)
+        costs = "networks of costs: .npz, .cfn, .wcsp and .uai"
+        raise InputError(f"unknown file type; allowed: {allowed}; {costs}", file=name)
     return read_instance(path)
