@@ -170,7 +170,6 @@ def read(
     if not name.endswith((*SUFFIXES, STDIN)) and not Path(path).is_dir():
         if is_function(name):
             return build(name)
-        allowed = f"{', '.join(SUFFIXES)} and module:function"
-        costs = "networks of costs: .npz, .cfn, .wcsp and .uai"
-        raise InputError(f"unknown file type; allowed: {allowed}; {costs}", file=name)
+        allowed = f"{', '.join(SUFFIXES)} and module:function; of costs: .npz, .cfn, .wcsp, .uai"
+        raise InputError(f"unknown file type; allowed: {allowed}", file=name)
     return read_instance(path)

@@ -117,7 +117,7 @@ OFTEN = {
     | {"part of a sink read": 25, "chain of barriers": 18, "element in several barriers": 25}
     | {"negative location": 12, "negative agreement": 6},
     "apart": {"negative agreement": 37, "negative location": 25, "no location": 5}
-    | {"order matters": 3, "shared location": 10},
+    | {"order matters": 2, "shared location": 10},
 }
 """In how many graphs of a family each feature must occur, at least."""
 
