@@ -17,8 +17,9 @@ import onnx
 from benchmarks.measure import markdown
 from benchmarks.networks import NAMES, folder
 from layoutopt.certificate.conversion import verify
-from layoutopt.certify.conversion import Asked, certify, check_certificate, encoded
+from layoutopt.certify.conversion import Asked, certify, check_certificate
 from layoutopt.converting import convert
+from layoutopt.io.certificate import certificate_bytes
 from tests.onnx.exports import channels_last
 
 HEAD = (
@@ -64,7 +65,7 @@ def certificate(name: str, asked: Asked) -> Row:
     marks = [time.perf_counter()]
     result = convert(model, backend=asked.backend, objective=asked.objective, free_io=asked.free_io)
     marks.append(time.perf_counter())
-    data = encoded(certify(result, asked))
+    data = certificate_bytes(certify(result, asked))
     marks.append(time.perf_counter())
     graphs = json.loads(data)["graphs"]
     for graph in graphs:

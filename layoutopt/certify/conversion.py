@@ -6,7 +6,6 @@ of ONNX.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -283,11 +282,6 @@ def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None
         "asked": asked.document(),
         "graphs": [certify_graph(one, limits) for one in result.conversions],
     }
-
-
-def encoded(certificate: dict[str, Any]) -> bytes:
-    """Return a certificate as JSON with exact numbers."""
-    return json.dumps(certificate, separators=(",", ":")).encode() + b"\n"
 
 
 def certify_graph(conversion: Conversion, limits: Limits | None = None) -> dict[str, Any]:

@@ -184,12 +184,13 @@ def _certify(
     if path is None:
         return
     from layoutopt.base.limits import limited
-    from layoutopt.certify.conversion import Asked, certify, encoded
+    from layoutopt.certify.conversion import Asked, certify
+    from layoutopt.io.certificate import certificate_bytes
 
     costs = asked["costs"] and asked["costs"].read_text("utf-8-sig")
     question = Asked(",".join(result.objectives), **{**asked, "costs": costs})
     with reserved_stdout():
-        data = encoded(certify(result, question, limited(time_limit)))
+        data = certificate_bytes(certify(result, question, limited(time_limit)))
     write_out(data, path, overwrite)
 
 

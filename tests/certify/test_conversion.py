@@ -20,11 +20,11 @@ from layoutopt.certify.conversion import (
     certify,
     certify_graph,
     check_certificate,
-    encoded,
 )
 from layoutopt.conversion.convert import convert_graph, state_graph
 from layoutopt.conversion.costs import tally
 from layoutopt.converting import convert
+from layoutopt.io.certificate import certificate_bytes
 from layoutopt.network import evidence as pairwise
 from layoutopt.onnx.source import read_model
 from tests.certificate.test_unwinding import Change, put
@@ -55,7 +55,7 @@ us = 7
 def test_what_is_proved_of_random_graphs_is_the_least(objective: str, free_io: bool) -> None:
     """The bound that the checker accepts is what exhaustive search finds, with no word in it."""
     first = 1000 * OBJECTIVES.index(objective)
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 12):
         graph = drawn(seed, 4 + seed % 9)
         found = convert_graph(graph, objective=objective, free_io=free_io)
         made = json.loads(json.dumps(certify_graph(found)))
@@ -105,13 +105,13 @@ def certified(model: onnx.ModelProto, asked: Asked) -> tuple[onnx.ModelProto, An
         objective=asked.objective,
         free_io=asked.free_io,
     )
-    return result.model, json.loads(encoded(certify(result, asked)))
+    return result.model, json.loads(certificate_bytes(certify(result, asked)))
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_certificates_are_held_against_networks(name: str) -> None:
     """What is asked is in the certificate; the network that came out costs what it says."""
-    for seed in range(3):
+    for seed in range(2):
         model = random_export(seed, 25)
         out, certificate = certified(model, ASKED[name])
         verdict = check_certificate(model, certificate, out)

@@ -56,13 +56,13 @@ def assert_alike(graph: Graph) -> Lowered:
 @pytest.mark.parametrize("negative", [False, True])
 def test_awkward_graphs(negative: bool) -> None:
     """Small graphs of views of every kind, ragged and square, have the same optimum both ways."""
-    for seed in range(140):
+    for seed in range(80):
         assert_alike(awkward(seed + 10_000 * negative, negative=negative))
 
 
 def test_awkward_graphs_on_tiles() -> None:
     """So have graphs whose sources lie on tiles, and their layouts earn it by the check."""
-    for seed in range(80):
+    for seed in range(50):
         graph = on_tiles(awkward(seed), seed)
         best = []
         for lift_from in (0, NEVER):
@@ -97,7 +97,7 @@ def test_awkward_graphs_against_exhaustive_search() -> None:
 @pytest.mark.parametrize("family", [mixed, tangle, partial(random_graph, elements=30, ops=14)])
 def test_barrier_order(family: Callable[[int], Graph], monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs with barriers that compete are proved alike, with and without lifting."""
-    for seed in range(60):
+    for seed in range(36):
         graph = family(seed)
         traced = unwind(graph)
         with monkeypatch.context() as patch:

@@ -12,9 +12,10 @@ from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
 import layoutopt
 from layoutopt.base.errors import InputError
-from layoutopt.certify.conversion import Asked, certify, check_certificate, encoded
+from layoutopt.certify.conversion import Asked, certify, check_certificate
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.rules.op import Op
+from layoutopt.io.certificate import certificate_bytes
 from layoutopt.onnx.running import largest_difference
 from layoutopt.onnx.simplify import simplified
 from layoutopt.onnx.source import read_model
@@ -104,7 +105,7 @@ def test_random_networks(seed: int) -> None:
     onnx.checker.check_model(result.model, full_check=True)
     assert largest_difference(model, result.model) <= 1e-5
     assert result.objective <= layoutopt.convert(plain).objective
-    certificate = json.loads(encoded(certify(result, Asked("count,bytes"))))
+    certificate = json.loads(certificate_bytes(certify(result, Asked("count,bytes"))))
     check_certificate(model, certificate, result.model)
     once = simplified(model).model
     assert simplified(model).model == once
@@ -298,7 +299,9 @@ def converted(given: ModelProto, left: int, microsoft: bool = False) -> list[str
     assert not found.notes
     assert largest_difference(given, found.model) <= 1e-5
     asked = Asked("count,bytes", microsoft=microsoft)
-    verdict = check_certificate(given, json.loads(encoded(certify(found, asked))), found.model)
+    verdict = check_certificate(
+        given, json.loads(certificate_bytes(certify(found, asked))), found.model
+    )
     assert verdict.score == verdict.bound
     return [node.op_type for node in found.model.graph.node]
 
