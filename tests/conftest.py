@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,12 @@ from layoutopt.tiles.rules import RULES
 # The same examples on every machine, however slow, and nothing left on disk.
 settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 settings.load_profile("tests")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one more than there are processors, as some tests wait for time to pass."""
+    return (os.cpu_count() or 1) + 1
 
 
 SLOW = Path(__file__).with_name("slow.txt")
