@@ -170,6 +170,6 @@ def read(
     if not name.endswith((*SUFFIXES, STDIN)) and not Path(path).is_dir():
         if is_function(name):
             return build(name)
-        allowed = f"{', '.join(SUFFIXES)} and module:function; of costs: .npz, .cfn, .wcsp, .uai"
+        allowed = f"{', '.join(SUFFIXES)} and module:function"
         raise InputError(f"unknown file type; allowed: {allowed}", file=name)
     return read_instance(path)
