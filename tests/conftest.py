@@ -23,9 +23,12 @@ settings.load_profile("tests")
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Return one more than there are processors, as some tests wait for time to pass."""
-    return (os.cpu_count() or 1) + 1
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Return one more than there are processors, as some tests wait, unless xdist is told."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    return (len(allowed) or os.cpu_count() or 1) + 1
 
 
 SLOW = Path(__file__).with_name("slow.txt")
