@@ -35,10 +35,11 @@ def types_of(graph: GraphProto) -> Declared:
 
 
 def take_declared(graph: GraphProto) -> Declared:
-    """Take away, and return, the types declared for results of ops that inference knows.
+    """Take away, and return, the types declared for results of ops.
 
-    Outputs that are inputs or constants get the types of these.  Types of results of other ops
-    stay, as nobody else can tell them; so do types of elements of outputs.
+    Outputs that are inputs or constants get the types of these.  What nodes do not tell stays:
+    types of elements of outputs; types of elements and ranks of results of ops that inference does
+    not know.  Sizes of these results may be wrong, and nothing may be computed from them.
 
     Parameters
     ----------
@@ -49,13 +50,20 @@ def take_declared(graph: GraphProto) -> Declared:
     for one in graphs(graph):
         _tell_before_transposes(one)
         made = {x for node in one.node if _is_inferred(node) for x in node.output}
+        others = results_of_unknown_ops(one)
         inputs = {value.name: value.type for value in one.input}
         dims = {x.name: x.dims for x in one.initializer}
-        every = {value.name: value.type for value in one.value_info if value.name in made}
-        ends = {*made, *inputs, *dims}
-        every.update((value.name, value.type) for value in one.output if value.name in ends)
+        results = made | others
+        every = {value.name: value.type for value in one.value_info if value.name in results}
+        for value in one.output:
+            told = value.name not in every or typed(value.type).shape is not None
+            if told and value.name in {*results, *inputs, *dims}:
+                every[value.name] = value.type
         for name, kind in every.items():
             _add(found, name, kind)
+        for value in (*one.value_info, *one.output):
+            if value.name in others:
+                _open(value.type)
         own = {x.name for x in one.initializer}  # which have types themselves
         kept = [value for value in one.value_info if value.name not in made | own]
         set_items(one.value_info, kept)
@@ -70,6 +78,17 @@ def take_declared(graph: GraphProto) -> Declared:
                 for size in dims[value.name]:
                     value.type.tensor_type.shape.dim.add(dim_value=size)
     return found
+
+
+def results_of_unknown_ops(graph: GraphProto) -> set[str]:
+    """Return the results of a graph's nodes whose shapes do not follow from operands."""
+    return {x for node in graph.node if not _is_inferred(node) for x in node.output}
+
+
+def _open(kind: TypeProto) -> None:
+    """Leave the sizes of a type of tensors open."""
+    for dim in kind.tensor_type.shape.dim if kind.HasField("tensor_type") else ():
+        dim.Clear()
 
 
 def _is_inferred(node: NodeProto) -> bool:
@@ -93,8 +112,7 @@ def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declar
         other = told.get(name)
         if kind is not None and (other is None or not other.tensor_type.HasField("shape")):
             new = found[name] = copied(kind)
-            for dim in new.tensor_type.shape.dim if kind.HasField("tensor_type") else ():
-                dim.Clear()
+            _open(new)
     return found
 
 

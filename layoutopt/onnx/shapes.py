@@ -15,6 +15,7 @@ from layoutopt.onnx.declared import (
     give_back,
     input_names,
     ranks_of,
+    results_of_unknown_ops,
     take_declared,
     types_of,
 )
@@ -201,7 +202,7 @@ def skeleton(model: ModelProto) -> ModelProto:
     """Return a network with all shapes that can be told, without the data of large tensors.
 
     What computes shapes from shapes has become constants.  Declared shapes count where nothing
-    else follows from the nodes.
+    else follows from the nodes, but nothing is computed from them.
 
     Parameters
     ----------
@@ -222,14 +223,17 @@ def skeleton(model: ModelProto) -> ModelProto:
             break
         bare = with_shapes(bare)
     told = types_of(bare.graph)
-    give_back(bare.graph, ranks_of(declared, told), told)
+    unknown = {name for one in graphs(bare.graph) for name in results_of_unknown_ops(one)}
+    sizes = {name: kind for name, kind in declared.items() if name in unknown}
+    give_back(bare.graph, ranks_of(declared, told) | sizes, told)
     return with_shapes(bare)
 
 
 def tell_operands(graph: GraphProto) -> bool:
     """Tell sizes of operands by those of results; return whether any were.
 
-    They go through transposes, and through elementwise ops of one operand.
+    They go through transposes, and through elementwise ops of one operand.  A permutation tells the
+    rank of a transpose's result, whatever is known of its operand.
 
     Parameters
     ----------
@@ -243,17 +247,18 @@ def tell_operands(graph: GraphProto) -> bool:
         kinds = {value.name: value for value in (*one.value_info, *one.output)}
         made = {name for node in one.node for name in node.output}
         for node in reversed(one.node):
-            if len(node.input) != 1 or node.input[0] not in made or not is_standard(node.domain):
+            if len(node.input) != 1 or not is_standard(node.domain):
                 continue
             dims = _operand_sizes(node, kinds)
             if dims is None:
                 continue
-            for name in (node.input[0], node.output[0]):
+            for name, sizes in ((node.input[0], dims), (node.output[0], unknown * len(dims))):
+                if name not in made:  # inputs and constants stay as they are declared
+                    continue
                 if name not in kinds:
                     kinds[name] = one.value_info.add(name=name)
                     kinds[name].type.tensor_type.elem_type = _element_type(node, kinds)
-            told |= _tell(kinds[node.input[0]].type, dims, names)
-            told |= _tell(kinds[node.output[0]].type, unknown * len(dims), names)
+                told |= _tell(kinds[name].type, sizes, names)
     return told
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from layoutopt.onnx.names import NetworkNames, recapture
 from layoutopt.onnx.protobuf import bodies
 from layoutopt.onnx.running import run
 from layoutopt.onnx.transposes import transposes
-from tests.onnx.networks import network
+from tests.onnx.networks import network, random_array
 
 HERE = Path(__file__).parent
 ROWS = tomllib.loads((HERE / "networks.toml").read_text())
@@ -62,6 +63,42 @@ def test_what_is_empty_at_run_time_is_reshaped_too() -> None:
     result = layoutopt.convert(model)
     assert result.after.transforms == 0
     assert run(result.model, {"x": np.zeros((0, 1, 3), np.float32)})["y"].shape == (0, 3, 1)
+
+
+def test_a_permutation_tells_the_rank_of_an_input() -> None:
+    """Its shape is read behind the transpose alone, so what has that shape needs none either."""
+    model = network(
+        """g (float[] x, float[1] w) => (float[n] y) {
+        a = Transpose<perm=[0,2,1]>(x) s = Shape(a) b = Expand(w, s)
+        c = Transpose<perm=[0,2,1]>(b) y = Compress(c, k) }""",
+        {"k": np.array([True, False, False, True])},
+    )
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    result = layoutopt.convert(model)
+    assert (result.before.transforms, result.after.transforms) == (2, 0)
+    inputs = {"x": np.zeros((2, 1, 3), np.float32), "w": np.array([7], np.float32)}
+    assert run(result.model, inputs)["y"].tolist() == run(model, inputs)["y"].tolist() == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("op", "operand"),
+    [
+        ("ExpandDims", np.array(1, np.int32)),
+        ("FusedMatMul", (2, 3, 5, 6)),
+        ("GridSample", (2, 2, 6, 2)),
+        ("GatherND", np.array([[1, 0], [0, 1]])),
+        ("MaxpoolWithMask<kernel_shape = [2, 2]>", np.ones((2, 3, 4, 5), np.int32)),
+    ],
+)
+@pytest.mark.parametrize("declared", ["5,4,3,2", "4,4,2,1,3"])
+def test_false_shapes_of_ops_of_onnxruntime_give_way(op: str, operand: Any, declared: str) -> None:
+    """What reads such a shape gets what onnxruntime gives it."""
+    text = f"""g (float[2,3,4,5] x) => (int64[n] y) <float[{declared}] e> {{
+    e = com.microsoft.{op}(x, k) y = Shape(e) }}"""
+    model = network(text, {"k": operand}, domains=["com.microsoft"])
+    inputs = {"x": random_array((2, 3, 4, 5))}
+    found = run(layoutopt.convert(model).model, inputs)["y"].tolist()
+    assert found == run(model, inputs)["y"].tolist()
 
 
 def test_names_that_a_body_gives_to_something_of_its_own_are_not_mixed_up() -> None:
