@@ -26,7 +26,8 @@ pytestmark = pytest.mark.skipif(not LOCK.exists(), reason="no lock outside of th
 def pinned() -> dict[str, set[str]]:
     """Return the versions of each locked package; there may be one for each kind of system."""
     found: dict[str, set[str]] = {}
-    for name, version in re.findall(r"^([\w.-]+)==([\w.]+)", LOCK.read_text(), re.MULTILINE):
+    entry = r"^([\w.-]+)(?:\[[\w,-]+\])?==([\w.]+)"
+    for name, version in re.findall(entry, LOCK.read_text(), re.MULTILINE):
         found.setdefault(name.lower(), set()).add(version)
     return found
 
