@@ -72,8 +72,10 @@ def if_node(scope: Scope) -> bool:
         one = branches[0].pick()
         if one is None:
             return False
-        kind = branches[0].visible()[one].dtype
-        fits = [n for n, v in branches[1].arrays().items() if v.dtype == kind]
+        like = branches[0].visible()[one]
+        fits = [n for n, v in branches[1].arrays().items() if v.dtype == like.dtype]
+        if scope.opset < 11:  # where branches must give equal shapes
+            fits = [n for n in fits if branches[1].visible()[n].shape == like.shape]
         if fits:
             pairs.append((one, fits[-1] if draw.random() < 0.6 else draw.choice(fits)))
     if not pairs:
