@@ -166,8 +166,8 @@ def reshape_sizes(op: Op) -> tuple[list[Known], list[Known]]:
     if known is not None and len(told) == len(known):
         numbers = [size for size in before if isinstance(size, int)]
         if len(numbers) == len(before) - 1 and 0 not in numbers:
-            left: int = prod(told) // prod(numbers)
-            before = [size if isinstance(size, int) else left for size in before]
+            rest = prod(told) // prod(numbers)
+            before = [size if isinstance(size, int) else rest for size in before]
         if wanted is None or len(numbers) < len(before):
             return before, list[Known](told)
     if wanted is None or (known is not None and len(known) != len(wanted)):
@@ -176,8 +176,11 @@ def reshape_sizes(op: Op) -> tuple[list[Known], list[Known]]:
     for j, size in enumerate(wanted):
         if size == 0 and not op.integer("allowzero", 0) and j < len(before):
             after.append(before[j])
+        elif size == -1:
+            left = _named(known[j] if known else None, REST)
+            after.append(left if isinstance(left, int) or left in before else REST)
         else:
-            after.append(_named(known[j] if known else None, REST) if size == -1 else size)
+            after.append(size)
     if after.count(REST) > 1:
         raise RemapError(f"{op}: its shape {wanted} leaves more than one size open")
     return before, after
