@@ -512,6 +512,7 @@ ROWS: list[Operator] = [
     *_microsoft("QLinearSoftmax", axes.softmax_of_opset, like=FIRST),
     *_opaque("com.microsoft::Pad", UNSTATED, like=ShapeLike("Pad", (0, 1)), values={"pads": 1}),
     *_opaque("com.microsoft::Inverse com.microsoft::Trilu", UNSTATED, like=FIRST),
+    *_opaque("com.microsoft::DynamicQuantizeLSTM", RECURRENT, like=ShapeLike("LSTM", (0,))),
     *_opaque(
         "com.microsoft::ExpandDims",
         UNSTATED,
