@@ -265,7 +265,7 @@ class _Simplifier:
             rename(node, same)
             if node.op_type == "Transpose" and self.keys.is_standard(node):
                 self._compose(node, turned)
-            inlined = self._branch(graph, node, scope)
+            inlined = self._branch(graph, node, scope) or self._as_gather(graph, node, scope)
             if inlined is not None:
                 left.extendleft(reversed(inlined))
                 continue
@@ -503,6 +503,27 @@ class _Simplifier:
         pairs = zip(body.output, node.output, strict=False)
         ends = [_identity(new.get(a.name, a.name), b) for a, b in pairs if b]
         return [*body.node, *ends]
+
+    def _as_gather(
+        self, graph: GraphProto, node: NodeProto, scope: _Outside
+    ) -> list[NodeProto] | None:
+        """Return a GatherND of one index each as a Gather, whose axis may be any."""
+        from onnx import helper
+
+        if node.op_type != "GatherND" or not self.keys.is_standard(node):
+            return None
+        known = scope.constants.get(node.input[1])
+        shape = known.shape if known else shape_of(self.types.get(node.input[1])) or ()
+        sizes = [size for size in shape if isinstance(size, int)]
+        if sizes != list(shape) or sizes[-1:] != [1] or any(a.i for a in node.attribute):
+            return None
+        indices, target = (self.names.fresh(f"{node.input[1]}_{x}") for x in ("rows", "shape"))
+        self._add_constant(graph, target, np.array(sizes[:-1], np.int64))
+        self.again = True
+        return [
+            helper.make_node("Reshape", [node.input[1], target], [indices]),
+            helper.make_node("Gather", [node.input[0], indices], node.output, name=node.name),
+        ]
 
     def _fold(self, graph: GraphProto, scope: _Outside) -> None:
         """Put results that are known in the place of the nodes that compute them."""
