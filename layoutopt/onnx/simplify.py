@@ -462,6 +462,8 @@ class _Simplifier:
             return source
         if node.op_type == "Reshape" and self._same_shape(source, node.output[0]):
             return source
+        if node.op_type == "Expand" and self._expands_nothing(node, scope):
+            return source
         if node.op_type == "Transpose":  # which alone may tell the rank of an output
             perm = [axis for a in node.attribute for axis in a.ints]
             return source if perm and perm == sorted(perm) else None
@@ -473,6 +475,15 @@ class _Simplifier:
             if kind is not None and kind.tensor_type.elem_type == to != 0:
                 return source
         return None
+
+    def _expands_nothing(self, node: NodeProto, scope: _Outside) -> bool:
+        """Return whether each size that an Expand wants is 1, or is there already."""
+        wanted = scope.values.get(node.input[1])
+        shape = shape_of(self.types.get(node.input[0]))
+        if wanted is None or shape is None or wanted.size > len(shape):
+            return False
+        pairs = zip(reversed(shape), wanted[::-1].tolist(), strict=False)
+        return all(size in (1, known) for known, size in pairs)
 
     def _branch(
         self, graph: GraphProto, node: NodeProto, scope: _Outside
