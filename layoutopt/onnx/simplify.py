@@ -265,7 +265,8 @@ class _Simplifier:
             rename(node, same)
             if node.op_type == "Transpose" and self.keys.is_standard(node):
                 self._compose(node, turned)
-            inlined = self._branch(graph, node, scope) or self._as_gather(graph, node, scope)
+            inlined = self._branch(graph, node, scope)
+            inlined = self._as_gather(graph, node, scope) if inlined is None else inlined
             if inlined is not None:
                 left.extendleft(reversed(inlined))
                 continue
