@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,15 @@ from layoutopt.network.builder import CostNetwork, Label
 from layoutopt.network.components import components
 from layoutopt.network.coupled import coupled
 from layoutopt.network.forms import merge_ties, take
-from layoutopt.network.network import Array, CostAnswer, CostTable, Network, Proof
+from layoutopt.network.network import (
+    Array,
+    CostAnswer,
+    CostTable,
+    Network,
+    Proof,
+    Usage,
+    spans_of,
+)
 from layoutopt.network.problem import Labelling, exact_integers, merge_parallel, own_fresh
 
 if TYPE_CHECKING:
@@ -31,6 +39,10 @@ CERTIFYING = 100.0
 WHY = 30.0
 """Seconds that finding a small conflict may take, less where a limit of time leaves less."""
 
+Rule: TypeAlias = Callable[[dict[str, str | int]], Iterable[Iterable[str]]]
+"""Lazy constraints: from the label of each node to sets of nodes whose labels must not be chosen
+together; none where the labelling is allowed."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Solution(Answer):
@@ -39,7 +51,7 @@ class Solution(Answer):
     Parameters
     ----------
     network
-        What was solved.
+        What was solved, with the rows that rules added.
     choice
         Shape ``(nodes,)``: the label of each node as a number, ``size + u`` for the fresh label
         of node ``u``; ``None`` where no allowed labelling was found.
@@ -136,6 +148,7 @@ def solve(
     limits: Limits | None = None,
     *,
     start: Mapping[str, Label] | Sequence[int] | None = None,
+    rules: Sequence[Rule] = (),
     solver: str = "auto",
     time_limit: float | None = None,
     gap: float = 0.0,
@@ -156,6 +169,11 @@ def solve(
         are left alone.
     start
         An allowed labelling to begin with, by names or as numbers; the answer is never worse.
+    rules
+        Constraints that are stated only where they are violated.  Each rule is a function that is
+        called with the label of each node by name, and yields sets of nodes whose labels must not
+        be chosen together.  Each set becomes a row, and the network is solved again, until rules
+        yield nothing.
     solver
         ``"auto"`` proves; one of :data:`HEURISTICS` proves nothing, and keeps no rows.
     time_limit, gap
@@ -171,25 +189,31 @@ def solve(
     Raises
     ------
     InputError
-        If the start is no allowed labelling, or a limit no number.
+        If the start is no allowed labelling, a limit no number, or a rule fails.
     """
     given = network.build() if isinstance(network, CostNetwork) else network
     if limits is not None:
-        return _solved(given, limits, start, solver, certificate)
+        return _solved(given, limits, start, rules, solver, certificate)
     limits = limited(time_limit, gap, seed, workers, progress)
     with interruptible(limits):
-        return _solved(given, limits, start, solver, certificate)
+        return _solved(given, limits, start, rules, solver, certificate)
 
 
 def _solved(
     given: Network,
     limits: Limits,
     start: Mapping[str, Label] | Sequence[int] | None,
+    rules: Sequence[Rule],
     solver: str,
     certificate: bool,
 ) -> Solution:
     begun = time.monotonic()
     first = None if start is None else started(given, start)
+    if rules and solver != "auto":
+        raise InputError(f"{solver} does not support rules; auto does")
+    if first is not None and (broken := list(_violations(given, first, rules))):
+        nodes = ", ".join(repr(given.nodes[u]) for u in broken[0])
+        raise InputError(f"the labelling to begin with breaks a rule, for nodes {nodes}")
     sign = -1 if given.sense == "max" else 1
     saving = limits.saving(min(limits.left / 3, CERTIFYING)) if certificate else limits
 
@@ -197,7 +221,10 @@ def _solved(
         return float(sign * given.unit) * cost
 
     told = saving.restated(shown, shown)
-    answer = minimise(canonical(given), told, first, known_solver(given, solver))
+    if rules:
+        answer, given = _minimise_under_rules(given, rules, told, first)
+    else:
+        answer = minimise(canonical(given), told, first, known_solver(given, solver))
     labels = _better(given, answer.labelling, first)
     found = Solution(
         network=given,
@@ -212,6 +239,71 @@ def _solved(
         patience=min(WHY, max(1.0, limits.left)),
     )
     return _certified(found, answer.proof, limits, begun) if certificate else found
+
+
+def _minimise_under_rules(
+    network: Network, rules: Sequence[Rule], limits: Limits, start: Array | None
+) -> tuple[CostAnswer, Network]:
+    """Solve a network, and add rows for what violates rules, until nothing does.
+
+    Returns
+    -------
+    answer, network
+        A labelling that keeps all rules, ``None`` if there was no time to find one, with the last
+        bound, which holds as fewer rows only allow more; and the network with the rows.
+    """
+    told = limits.restated(lambda _: None, lambda bound: bound)  # labellings may break rules
+    while True:
+        answer = minimise(canonical(network), told, start)
+        if answer.labelling is None:
+            return answer, network
+        broken = list(_violations(network, answer.labelling, rules))
+        if not broken:
+            return answer, network
+        network = _forbidding(network, answer.labelling, broken)
+        if limits.over:
+            stopped = limits.stopped or Stopped.TIME_LIMIT
+            return replace(answer, labelling=start, stopped=stopped, proof=None), network
+
+
+def _violations(
+    network: Network, labels: Array, rules: Sequence[Rule]
+) -> Iterator[tuple[int, ...]]:
+    """Yield sets of nodes, by number, whose labels rules do not allow together."""
+    place = {name: u for u, name in enumerate(network.nodes)}
+    named = {name: network.label_name(u, labels[u]) for name, u in place.items()}
+    for rule in rules:
+        what = f"rule {getattr(rule, '__name__', repr(rule))!r}"
+        try:
+            found = [[*nodes] for nodes in rule(dict(named))]
+        except Exception as error:  # whatever a user's function raises
+            raise InputError(f"{what} failed: {type(error).__name__}: {error}") from error
+        for nodes in found:
+            unknown = [name for name in nodes if name not in place]
+            if unknown or not nodes:
+                why = f"unknown node {unknown[0]!r}" if unknown else "an empty set of nodes"
+                raise InputError(f"{what} yields {why}")
+            numbers = tuple(sorted({place[name] for name in nodes}))
+            fresh = [network.nodes[u] for u in numbers if labels[u] >= network.sizes[u]]
+            if fresh:
+                raise InputError(f"{what} yields node {fresh[0]!r}, whose label is fresh")
+            yield numbers
+
+
+def _forbidding(network: Network, labels: Array, sets: Sequence[tuple[int, ...]]) -> Network:
+    """Return a network with a row for each set of nodes: not all of them keep their labels."""
+    nodes = np.array(sorted({u for own in sets for u in own}), np.int64)
+    known = sum(usage.rows for usage in network.usages)
+    usage = Usage(
+        nodes=nodes,
+        at=np.column_stack([np.arange(len(nodes)), labels[nodes]]),
+        amounts=np.ones(len(nodes), np.int64),
+        spans=spans_of([np.searchsorted(nodes, own) for own in sets]),
+        low=(None,) * len(sets),
+        high=tuple(len(own) - 1 for own in sets),
+        names=tuple(f"rule {known + k}" for k in range(len(sets))),
+    )
+    return replace(network, usages=(*network.usages, usage))
 
 
 def _better(network: Network, labels: Array | None, first: Array | None) -> Array | None:
