@@ -31,14 +31,8 @@ from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 class Transposed:
     """A tensor that a framework has transposed.
 
-    Parameters
-    ----------
-    descriptor
-        The tensor as the library sees it.
-    permutation
-        Where the framework's shape has each of the library's axes.
-    moves_bytes
-        Whether elements had to be copied to other places.
+    ``permutation`` says where the framework's shape has each of the library's axes, ``moves_bytes``
+    whether elements had to be copied to other places.
     """
 
     descriptor: Descriptor
@@ -58,26 +52,10 @@ def transpose_by_permutation(
 
     The library's dims stay as they are, and so do their meanings: ``shape[axes[j]]`` is now the
     framework's ``shape[j]``, so library axis ``i`` is at ``inverse(axes)[permutation[i]]``.
+    ``axes`` are as of NumPy's ``transpose``.
 
-    Parameters
-    ----------
-    descriptor
-        The tensor as the library sees it.
-    permutation
-        Where the framework's shape has each of the library's axes.
-    axes
-        The framework's axes in their new order, as in NumPy's ``transpose``.
-
-    Raises
-    ------
-    LayoutError
-        If the ranks differ, or one of the two is no permutation.
-
-    Notes
-    -----
     The RFC's first option (section 4.1).  It also swaps the format, ``ab`` to ``ba``, and then
-    copies the buffer byte by byte; of the two changes one is enough, with both the elements
-    would be in the wrong places.
+    copies the buffer byte by byte; with both changes elements would be in the wrong places.
     """
     at = checked(permutation, descriptor.rank)
     return Transposed(descriptor, compose(inverse(axes), at), False)
@@ -89,22 +67,8 @@ def transpose_by_copy(
     """Transpose by a copy, so that the permutation that travels with a tensor stays as it is.
 
     The library's dims are in the new order, in a layout of the same order of axes and blocks,
-    without gaps.
-
-    Parameters
-    ----------
-    descriptor, permutation, axes
-        As :func:`transpose_by_permutation` takes them.
-
-    Raises
-    ------
-    LayoutError
-        If the ranks differ, or one of the two is no permutation.
-
-    Notes
-    -----
-    The RFC's second option (section 4.1).  Nothing moves if all axes that change places are of
-    size 1.
+    without gaps.  The RFC's second option (section 4.1); nothing moves if all axes that change
+    places are of size 1.
     """
     at = checked(permutation, descriptor.rank)
     source = compose(inverse(at), compose(checked(axes, descriptor.rank), at))
@@ -132,11 +96,6 @@ class Descriptor:
         blocks.
     blocks
         ``(axis, size)`` of each block, outermost first.
-
-    Raises
-    ------
-    LayoutError
-        If a number is wrong, or known at run time only, or if elements overlap.
     """
 
     dims: tuple[int, ...]
@@ -178,19 +137,9 @@ class Descriptor:
         logical: str | None = None,
         element_bytes: int = DEFAULT_ELEMENT_BYTES,
     ) -> Descriptor:
-        """Describe a tensor that lies as a layout says.
+        """Describe a tensor that lies as a layout says, with blocks innermost, side by side.
 
-        Parameters
-        ----------
-        dims
-            The tensor's shape, in logical order.
-        layout, logical, element_bytes
-            As :func:`~layoutopt.layout.placement.placement` takes them.
-
-        Raises
-        ------
-        LayoutError
-            If the layout does not fit, or has blocks that are not innermost, side by side.
+        Arguments are those of :func:`~layoutopt.layout.placement.placement`.
         """
         placed = placement(layout, dims, logical, element_bytes)
         strides = [0] * len(placed.shape)
@@ -209,20 +158,8 @@ class Descriptor:
     def from_tag(cls, dims: Sequence[int], tag: str, logical: str | None = None) -> Descriptor:
         """Describe a tensor that lies as a oneDNN tag says: ``"acdb"``, ``"nChw16c"``.
 
-        Parameters
-        ----------
-        dims
-            The tensor's shape, in logical order.
-        tag
-            Letters are positions, or names.
-        logical
-            The letters in logical order; by default by alphabet, or as
-            :attr:`~layoutopt.layout.layout.Layout.logical` has names.
-
-        Raises
-        ------
-        LayoutError
-            If it is no tag, or has other axes.
+        Letters are positions, or names in the order of ``logical``, by default by alphabet, or as
+        :attr:`~layoutopt.layout.layout.Layout.logical` has names.
         """
         return cls.from_layout(dims, Layout.parse(tag, "onednn"), logical)
 
@@ -247,13 +184,7 @@ class Descriptor:
 
     @property
     def layout(self) -> Layout:
-        """The tensor's layout, as a oneDNN tag.
-
-        Raises
-        ------
-        LayoutError
-            If it has gaps, more padding than its blocks need, or places for several elements.
-        """
+        """The tensor's layout as a oneDNN tag, if without gaps or padding that no block needs."""
         layout = self._order()
         if Descriptor.from_layout(self.dims, layout) != self:
             raise LayoutError(
@@ -262,23 +193,11 @@ class Descriptor:
         return layout
 
     def like(self, dims: Sequence[int]) -> Descriptor:
-        """Describe other dims with axes and blocks in the same order, without gaps.
-
-        Raises
-        ------
-        LayoutError
-            If there are more dims, or fewer.
-        """
+        """Describe other dims with axes and blocks in the same order, without gaps."""
         return Descriptor.from_layout(dims, self._order())
 
     def offsets(self) -> NDArray[np.int64]:
-        """Return the place of each element, of shape ``dims``, in elements.
-
-        Raises
-        ------
-        SizeError
-            If they do not fit the memory.
-        """
+        """Return the place of each element, of shape ``dims``, in elements."""
         blocked, most = self.blocked, max(prod(self.dims), *self.dims, 1)  # axes are listed anyway
         require(16 * most, f"the offsets of all elements of shape {self.dims}")
         along = [
@@ -292,13 +211,7 @@ class Descriptor:
         return reduce(np.add.outer, along, np.zeros((), np.int64))
 
     def permute_axes(self, permutation: Iterable[int]) -> Descriptor:
-        """Give the same bytes other logical axes: ``out.dims[permutation[d]] == dims[d]``.
-
-        Raises
-        ------
-        LayoutError
-            If it is no permutation of the axes.
-        """
+        """Give the same bytes other logical axes: ``out.dims[permutation[d]] == dims[d]``."""
         to = checked(permutation, self.rank)
         source = inverse(to)
         return Descriptor(
@@ -312,17 +225,8 @@ class Descriptor:
         """Give the same bytes other dims, elements staying in row-major order.
 
         Axes of size 1 may come and go, and axes may be split, or joined if dense: an index of
-        one then goes as far as all of the next.
+        one then goes as far as all of the next.  Axes with blocks or padding stay as they are.
 
-        Raises
-        ------
-        LayoutError
-            If the number of elements is another; if axes are to be joined that are not dense; if
-            an axis is to be split, joined or removed that has blocks or padding; if one of size 0
-            is not kept as it is.
-
-        Notes
-        -----
         As oneDNN's ``memory_desc_reshape``, which also refuses to join across an axis of size 1
         of odd stride, and which looks for blocks in the first of the joined axes only.
         """

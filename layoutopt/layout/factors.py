@@ -1,9 +1,9 @@
-"""Axes cut into factors: what the dimensions of a tensor hold, and how to get from form to form.
+"""Axes cut into factors: what each dimension of a tensor holds, and how to get from form to form.
 
 Of index ``i`` along an axis, a *factor* is ``i // stride % size``.  ``NCHW16c`` has the factors
 ``C // 16`` and ``C % 16``; behind a Flatten of C, H and W these are factors of its one axis.  A
-*form* tells what each dimension of a tensor holds, several factors side by side or one.  An
-*order* is a form without its dimensions: axes and factors from the outermost to the innermost.
+*form* tells what each dimension holds, one factor or several.  An *order* is a form without its
+dimensions: axes and factors from the outermost to the innermost.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Literal, NamedTuple, TypeAlias, TypeGuard
+from typing import Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -37,6 +37,8 @@ class AxisFactor(NamedTuple):
 
 Item: TypeAlias = int | AxisFactor
 """A whole axis, or a factor of one; -1 for an axis of size 1 that is added."""
+
+AnyItem = TypeVar("AnyItem", AxisFactor, Item)
 
 Order: TypeAlias = tuple[Item, ...]
 """Items that are not of size 1, outermost first; no two neighbours could be one."""
@@ -122,30 +124,27 @@ def sizes_of(form: Form, shape: Shape) -> Shape:
 
 
 def order_of(form: Form, shape: Shape) -> Order:
-    """Return the order in which a form has the elements.
-
-    Parameters
-    ----------
-    shape
-        The shape of the tensor whose axes it names.
-    """
+    """Return the order in which a form of a tensor of this shape has the elements."""
     if is_whole(form):
         return tuple([axis for axis in form if axis >= 0 and shape[axis] != 1])
-    found: list[Item] = []
-    for item in items_of(form):
-        if item_size(item, shape) != 1:
+    long = (item for item in items_of(form) if item_size(item, shape) != 1)
+    return tuple(_whole(item, shape) for item in joined(long))
+
+
+def joined(items: Iterable[AnyItem]) -> list[AnyItem]:
+    """Return items with neighbouring factors of an axis that are one put together."""
+    found: list[AnyItem] = []
+    for item in items:
+        outer = found[-1] if found else None
+        if (
+            isinstance(outer, AxisFactor)
+            and isinstance(item, AxisFactor)
+            and outer[:2] == (item.axis, item.stride * item.size)
+        ):
+            found[-1] = AxisFactor(item.axis, item.stride, outer.size * item.size)
+        else:
             found.append(item)
-            while len(found) > 1 and (one := joined(found[-2], found[-1])) is not None:
-                found[-2:] = [one]
-    return tuple(_whole(item, shape) for item in found)
-
-
-def joined(outer: Item, inner: Item) -> AxisFactor | None:
-    """Return the factor that two neighbours are together, None if they are not one."""
-    if not (isinstance(outer, AxisFactor) and isinstance(inner, AxisFactor)):
-        return None
-    fits = outer.axis == inner.axis and outer.stride == inner.stride * inner.size
-    return AxisFactor(outer.axis, inner.stride, outer.size * inner.size) if fits else None
+    return found
 
 
 def _whole(item: Item, shape: Shape) -> Item:
@@ -162,10 +161,7 @@ def dim_of(items: Iterable[Item], shape: Shape) -> FormDim:
 
 
 def same(form: Form, shape: Shape) -> Form:
-    """Return what forms of the same sizes and elements have in common.
-
-    Dimensions of size 1 are alike, whatever axis they stand for.
-    """
+    """Return what forms of the same sizes and elements have in common; axes of size 1 are alike."""
     if is_whole(form):
         return tuple([axis if axis >= 0 and shape[axis] != 1 else -1 for axis in form])
     return tuple(dim_of(order_of((dim,), shape), shape) for dim in form)
@@ -212,10 +208,7 @@ def sort_key(order: Order) -> tuple[tuple[int, ...], ...]:
 
 
 def spread(order: Order, shape: Shape) -> Form:
-    """Return a form of an order that has all axes; those of size 1 stand in their places.
-
-    With factors, those of size 1 stand in front.
-    """
+    """Return a form of an order with all axes; those of size 1 in place, or in front of factors."""
     if has_factors(order):
         ones = tuple(axis for axis, size in enumerate(shape) if size == 1)
         return (*ones, *order)
@@ -233,10 +226,7 @@ def ends_of(items: Iterable[Item]) -> dict[int, set[int]]:
 
 
 def is_nested(ends: Collection[int]) -> bool:
-    """Return whether an axis can be cut at all of some places: each divides the next.
-
-    An axis without elements cannot be cut.
-    """
+    """Return whether an axis can be cut at all of some places: each divides the next, none is 0."""
     return 0 not in ends and not any(high % low for low, high in pairwise(sorted(ends)))
 
 
@@ -253,7 +243,7 @@ def padded_axes(form: Form, shape: Shape) -> dict[int, int]:
 def rows(axes: Iterable[int], shape: Shape) -> list[AxisFactor] | None:
     """Return neighbouring axes as factors of the row that they are together, innermost first.
 
-    Each has the axis' number, its stride in the row, and its size; None if a size is unknown.
+    None if a size is unknown.
     """
     found: list[AxisFactor] = []
     stride = 1
@@ -267,19 +257,10 @@ def rows(axes: Iterable[int], shape: Shape) -> list[AxisFactor] | None:
 
 
 def within(stride: int, size: int, cells: Iterable[AxisFactor]) -> tuple[AxisFactor, ...] | None:
-    """Return where a factor of a row of elements lies in axes that the row is cut into.
+    """Return the factor ``i // stride % size`` of a row in the axes that the row is cut into.
 
-    Parameters
-    ----------
-    stride, size
-        The factor: ``i // stride % size`` of element ``i``.
-    cells
-        The axes: ``i // cell.stride % cell.size`` is the index along axis ``cell.axis``.
-
-    Returns
-    -------
-    tuple or None
-        Factors of these axes, outermost first; None if the factor cuts through them.
+    Element ``i`` has index ``i // cell.stride % cell.size`` along axis ``cell.axis``.  The answer
+    has factors of these axes, outermost first, or is None if the factor cuts through them.
     """
     found: list[AxisFactor] = []
     for cell in sorted(cells, key=lambda cell: cell.stride):
@@ -335,14 +316,10 @@ def outermost(form: Form) -> dict[int, int]:
 def axis_factors(
     dims: Sequence[Dim], axes: str, sizes: Sequence[int]
 ) -> tuple[tuple[AxisFactor, ...], ...]:
-    """Return the blocks of each dimension as factors of axes.
+    """Return the blocks of each dimension as factors of axes, which have letters and sizes.
 
-    Parameters
-    ----------
-    dims
-        The dimensions; the block without a size takes what the others of its axis leave.
-    axes, sizes
-        The axes' letters, and the size of each; where blocks do not divide it the last is padded.
+    The block without a size takes what the others of its axis leave; a last block that does not
+    divide the axis is padded.
     """
     strides = [1] * len(axes)
     found = dict[tuple[int, int], AxisFactor]()
@@ -401,13 +378,6 @@ def steps(source: Form, target: Form, shape: Shape) -> Iterator[TransformStep]:
     All axes are cut at the ends of all factors of both forms, permuted, and joined again.  Where
     of two such ends neither divides the other, as from blocks of 6 to blocks of 4, the way leads
     through whole axes.  Axes of size 1 that only one of the forms has come and go by reshapes.
-
-    Parameters
-    ----------
-    source, target
-        The forms.
-    shape
-        The tensor's; axes of which only factors are in a form must be of known size.
     """
     if order_of(source, shape) == order_of(target, shape):
         yield from view(source, target, shape)
@@ -517,10 +487,7 @@ def _widened(items: Form, cells: Cells, shape: Shape) -> tuple[Item, ...]:
 
 
 def strided(array: AnyArray, strides: Sequence[int]) -> AnyArray:
-    """Return an array with given strides, in elements, over memory that is zero elsewhere.
-
-    The array itself is returned if it has these strides already.
-    """
+    """Return an array with given strides, in elements, over memory that is zero elsewhere."""
     if array.strides == tuple(stride * array.itemsize for stride in strides):
         return array
     found = spaced_zeros(array.shape, strides, array.dtype)

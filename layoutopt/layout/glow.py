@@ -29,13 +29,7 @@ BLANKS = " \t\0"
 
 
 def read(text: str) -> tuple[Dim, ...]:
-    """Return the dimensions of a Glow layout.
-
-    Raises
-    ------
-    LayoutError
-        If it is none.
-    """
+    """Return the dimensions of a Glow layout."""
     scan = Scanner(text)
     dims: list[Dim] = []
     while scan.char:
@@ -61,13 +55,7 @@ def read(text: str) -> tuple[Dim, ...]:
 
 
 def write(dims: tuple[Dim, ...]) -> str:
-    """Return the text of a layout.
-
-    Raises
-    ------
-    LayoutError
-        If Glow cannot say it.
-    """
+    """Return the text of a layout, if Glow can say it."""
     check_axes(dims)
     if len(dims) > MOST_DIMS:
         raise LayoutError(f"Glow has at most {MOST_DIMS} dimensions, not {len(dims)}")
@@ -84,13 +72,7 @@ def write(dims: tuple[Dim, ...]) -> str:
 
 
 def check_extension(extension: str) -> None:
-    """Refuse an extension that could not be read back.
-
-    Raises
-    ------
-    LayoutError
-        Naming it.
-    """
+    """Refuse an extension that could not be read back."""
     scan = Scanner(f"[{extension}]")
     scan.take("[")
     _extension(scan, Dim((Block(ANY),)))

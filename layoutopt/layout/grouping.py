@@ -38,28 +38,10 @@ def windows(
     that takes ``w`` and stride ``s``, there are ``ceil(t / s)`` places if the padding is to keep
     them the same, and else ``floor((before + t + behind - w) / s) + 1``.
 
-    Parameters
-    ----------
-    size, window
-        Elements of the data and of the window, along each dimension.
-    strides, dilations, data_dilations
-        From one place to the next, from one element of the window to the next, and of the data;
-        1 by default.
-    autopad
-        How to pad.
-    padding
-        If that is as told: before each dimension, and then behind each; if the latter are left
-        out they are the former, and if all are, nothing is padded.
-
-    Raises
-    ------
-    LayoutError
-        If a number is wrong, if padding is told but not asked for, or if a window does not fit.
-
-    Notes
-    -----
-    PlaidML's ``compute_padding_and_output_size`` and ``extend_manual_padding``; these take any
-    number of paddings, and find no places, or fewer, for a window that does not fit.
+    ``padding`` goes with ``explicit`` and ``none``: before each dimension, and then behind each; if
+    the latter are left out they are the former.  As PlaidML's ``compute_padding_and_output_size``
+    and ``extend_manual_padding``, which take any number of paddings, and find no places, or fewer,
+    for a window that does not fit.
     """
     check_word("autopad", autopad, AutoPad, error=LayoutError)
     data = sizes("size", size, 1)
@@ -133,22 +115,9 @@ W, HW or DHW in place of X, as in NHWC, their number is checked."""
 class Grouping:
     """A convolution's groups, channels and shapes.
 
-    Parameters
-    ----------
-    groups
-        How many there are.
-    group_layout
-        As given, but ``none`` for a single group without an axis of its own.
-    ci, co
-        Input and output channels.
-    f_ci, f_co
-        Sizes of the filter's axes C and K.
-    kernel
-        The filter's spatial sizes.
-    pads
-        Padding before and behind each spatial dimension.
-    output_shape
-        In the order of the input's layout.
+    ``group_layout`` is as given, but ``none`` for a single group without an axis of its own;
+    ``ci`` and ``co`` count input and output channels, ``f_ci`` and ``f_co`` are the filter's axes C
+    and K, ``kernel`` its spatial sizes; ``output_shape`` is in the order of the input's layout.
     """
 
     groups: int
@@ -177,25 +146,11 @@ def grouped_convolution(
     autopad: AutoPad = "same_upper",
     padding: Sequence[int] = (),
 ) -> Grouping:
-    """Return the groups and shapes of a convolution.
+    """Return the groups and shapes of a convolution, with the same layout of input and output.
 
-    Parameters
-    ----------
-    input_shape, filter_shape
-        Sizes in the order of the layouts.
-    input_layout
-        One of ``INPUT_LAYOUTS``; the output has the same.
-    filter_layout
-        One of ``FILTER_LAYOUTS``.
-    group_layout, autogroup, groups
-        As :func:`normalised_grouping` takes them; ``separate`` goes with an axis G, and only it.
-    strides, dilations, data_dilations, autopad, padding
-        As :func:`~layoutopt.layout.grouping.windows` takes them.
-
-    Raises
-    ------
-    LayoutError
-        If words are unknown or do not go together, or if the shapes do not fit.
+    Shapes are in the order of the layouts, one of ``INPUT_LAYOUTS`` and one of ``FILTER_LAYOUTS``;
+    ``group_layout`` ``separate`` goes with an axis G, and only it.  See :func:`normalised_grouping`
+    for the groups, :func:`windows` for the rest.
     """
     data, extent = _sizes_of("input", input_shape, input_layout, INPUT_LAYOUTS)
     weights, kernel = _sizes_of("filter", filter_shape, filter_layout, FILTER_LAYOUTS)
@@ -220,29 +175,9 @@ def normalised_grouping(
 ) -> tuple[AutoGroup, GroupLayout, int | None]:
     """Return mode, layout and number of groups as they are used.
 
-    Parameters
-    ----------
-    group_layout
-        Where the filter has its groups.
-    autogroup
-        Where their number comes from.
-    groups
-        The number, if it is given; ``auto`` and ``depthwise`` do not look at it.
-
-    Returns
-    -------
-    tuple
-        The number is None if the shapes tell it.  One group is ``ungrouped``, and its layout
-        ``none`` unless the groups have an axis, of size 1 then.
-
-    Raises
-    ------
-    LayoutError
-        If a word is unknown, or words and number do not go together.
-
-    Notes
-    -----
-    PlaidML's ``normalize_grouping_strategy``; that one leaves the layout of one group as it is.
+    The number is None if the shapes tell it; ``auto`` and ``depthwise`` do not look at it.  One
+    group is ``ungrouped``, and its layout ``none`` unless the groups have an axis, of size 1 then;
+    PlaidML's ``normalize_grouping_strategy`` leaves the layout of one group as it is.
     """
     check_word("group_layout", group_layout, GroupLayout, error=LayoutError)
     check_word("autogroup", autogroup, AutoGroup, error=LayoutError)
@@ -272,24 +207,7 @@ def filter_shape(
     group_layout: GroupLayout = "none",
     groups: int = 1,
 ) -> tuple[int, ...]:
-    """Return the shape of a convolution's filter.
-
-    Parameters
-    ----------
-    ci, co
-        Input and output channels.
-    kernel
-        The filter's spatial sizes.
-    filter_layout
-        One of ``FILTER_LAYOUTS``.
-    group_layout, groups
-        Where the filter has its groups, and how many.
-
-    Raises
-    ------
-    LayoutError
-        If the groups do not divide the channels, or words do not go together.
-    """
+    """Return the shape of a convolution's filter, for ``ci`` input and ``co`` output channels."""
     normalised_grouping(group_layout, "explicit", groups)
     _check_divides(groups, size("ci", ci, 1), "input")
     _check_divides(groups, size("co", co, 1), "output")

@@ -362,13 +362,7 @@ def plain(axes: str) -> Layout:
 
 
 def check_dialect(dialect: Dialect) -> Dialect:
-    """Return a dialect if it is one.
-
-    Raises
-    ------
-    LayoutError
-        If it is not.
-    """
+    """Return a dialect if it is one."""
     if dialect not in DIALECTS:
         raise LayoutError(f"dialect must be one of {', '.join(DIALECTS)}, got {dialect!r}")
     return dialect
@@ -409,20 +403,7 @@ def recognised(text: str) -> Dialect:
 def converted(
     dims: tuple[Dim, ...], source: Dialect, target: Dialect, logical: str | None
 ) -> tuple[Dim, ...]:
-    """Return dimensions as another dialect writes them.
-
-    Parameters
-    ----------
-    dims
-        Dimensions of the dialect ``source``.
-    logical
-        As for :meth:`Layout.to`.
-
-    Raises
-    ------
-    LayoutError
-        If the dialect ``target`` cannot say exactly this.
-    """
+    """Return dimensions as another dialect writes them; ``logical`` as for :meth:`Layout.to`."""
     if source == "xla":
         dims = xla.without_units(dims)
     axes = axes_of(dims)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +26,7 @@ LISTED = 40
 
 
 def tile_mapping(
-    layout: LayoutLike,
-    shape: Sequence[int],
-    memory: TileMemory,
-    *,
-    logical: str | None = None,
-    min_elements_per_tile: int = 1,
-    grain: int | None = None,
-    boxes: bool = False,
+    layout: LayoutLike, shape: Sequence[int], memory: TileMemory, **parameters: Any
 ) -> Array:
     """Return the tile of each element of a tensor, flat in row-major order of its shape.
 
@@ -46,11 +40,9 @@ def tile_mapping(
         The tensor's shape, in logical order.
     memory
         The machine.
-    logical
-        The axes in logical order; by default that of the layout.
-    min_elements_per_tile, grain, boxes
-        As for :func:`~layoutopt.tiles.rules.linear`, of the physical array: tiles get runs of
-        it, or boxes of its blocks.
+    parameters
+        ``logical``, the axes in logical order, by default that of the layout; and those of
+        :func:`~layoutopt.tiles.rules.linear`, of the physical array.
 
     Raises
     ------
@@ -69,15 +61,7 @@ def tile_mapping(
            [2, 3],
            [2, 3]])
     """
-    found = layout_rule(
-        shape,
-        memory,
-        layout=layout,
-        logical=logical,
-        min_elements_per_tile=min_elements_per_tile,
-        grain=grain,
-        boxes=boxes,
-    )
+    found = layout_rule(shape, memory, layout=layout, **parameters)
     require(16 * found.size, f"the tiles of all elements of shape {found.shape}")
     return found.tiles()
 
@@ -97,13 +81,6 @@ def layout_rule(
     ``rule("layout")(layout_rule)`` makes ``{"kind": "layout", "layout": "NCHW16c"}`` known, with
     the other parameters if wanted.  With ``boxes``, and for layouts that move nothing, the map
     has steps along axes, and tensors may be of any size; otherwise all elements are listed.
-
-    Parameters and errors as for :func:`tile_mapping`.
-
-    Raises
-    ------
-    SizeError
-        If the elements have to be listed and do not fit this machine's memory.
     """
     given = as_layout(layout)
     dense = Layout(tuple(Dim(dim.blocks) for dim in given.dims), undefined=given.undefined)

@@ -27,13 +27,7 @@ MOST_AXES = 12
 
 
 def read(text: str) -> tuple[Dim, ...]:
-    """Return the dimensions of a tag.
-
-    Raises
-    ------
-    LayoutError
-        If it is none.
-    """
+    """Return the dimensions of a tag."""
     scan = Scanner(text)
     if text == "any":
         raise scan.error("'any' leaves the layout to oneDNN, and is none itself")
@@ -58,13 +52,7 @@ def read(text: str) -> tuple[Dim, ...]:
 
 
 def write(dims: tuple[Dim, ...]) -> str:
-    """Return the tag of a layout.
-
-    Raises
-    ------
-    LayoutError
-        If oneDNN has none.
-    """
+    """Return the tag of a layout, if oneDNN has one."""
     if not dims:
         raise LayoutError("oneDNN has no tag for a scalar")
     axes, inner = outer_and_inner(dims, "oneDNN")

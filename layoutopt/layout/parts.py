@@ -30,10 +30,8 @@ class LayoutError(InputError):
     ----------
     reason, place, file
         As for :class:`~layoutopt.base.errors.InputError`.
-    text
-        The layout's text; empty if it did not come as a text.
-    at
-        Offset of the offending place in the text; None if it is no single place.
+    text, at
+        The layout's text, and the offset of the offending place in it, if there is one.
     """
 
     def __init__(
@@ -69,19 +67,9 @@ def sizes(name: str, given: Any, low: int = 0, count: int | None = None) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Values of one logical axis that lie side by side.
+    """``size`` values of one logical axis, an upper-case letter or ``*``, that lie side by side.
 
-    Parameters
-    ----------
-    axis
-        An upper-case letter, or ``*``.
-    size
-        How many values; None for the outermost block, which takes what the others leave.
-
-    Raises
-    ------
-    LayoutError
-        If it is no such axis, or no size.
+    The outermost block of an axis has no size: it takes what the others leave.
     """
 
     axis: str
@@ -99,23 +87,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """A physical dimension.
+    """A physical dimension: one block, or several packed into one dimension, outermost first.
 
-    Parameters
-    ----------
-    blocks
-        One, or several packed into one dimension, outermost first.
-    extensions
-        What is written in brackets behind it, in order: ``a=32`` (alignment of its stride in
-        bytes) or ``namespace:anything``.
-    lower
-        Whether Glow writes the letter in lower case.  A letter names the same axis in either
-        case, so dimensions that differ in nothing else are equal.
-
-    Raises
-    ------
-    LayoutError
-        If it has no block.
+    ``extensions`` are what Glow writes in brackets behind it: ``a=32`` (alignment of its stride in
+    bytes) or ``namespace:anything``.  ``lower`` says that Glow writes the letter in lower case; it
+    names the same axis.
     """
 
     blocks: tuple[Block, ...]
@@ -179,13 +155,7 @@ def renamed(dims: Iterable[Dim], names: Mapping[str, str]) -> tuple[Dim, ...]:
 
 
 def check_axes(dims: Iterable[Dim]) -> None:
-    """Refuse axes with no outermost block, or with two.
-
-    Raises
-    ------
-    LayoutError
-        Naming the axis.
-    """
+    """Refuse axes with no outermost block, or with two."""
     blocks = [block for dim in dims for block in dim.blocks]
     whole = [block.axis for block in blocks if block.size is None]
     for axis in axes_of(dims):
@@ -195,17 +165,9 @@ def check_axes(dims: Iterable[Dim]) -> None:
 
 
 def outer_and_inner(dims: Iterable[Dim], dialect: str) -> tuple[str, list[Block]]:
-    """Return a layout in two parts: the axes in their order, then blocks from the outer inwards.
+    """Return the axes in their order, then blocks from the outer inwards; refuse other layouts.
 
-    Parameters
-    ----------
-    dialect
-        The name of the notation that wants it so, for the error.
-
-    Raises
-    ------
-    LayoutError
-        If it is not of that form: aligned, packed, or with a block before a whole axis.
+    ``dialect`` is the notation that wants it so.
     """
     dims = tuple(dims)
     check_axes(dims)
@@ -225,13 +187,7 @@ def outer_and_inner(dims: Iterable[Dim], dialect: str) -> tuple[str, list[Block]
 
 
 def refuse_extensions(dim: Dim, dialect: str) -> None:
-    """Refuse what only Glow can say of a dimension.
-
-    Raises
-    ------
-    LayoutError
-        Naming it.
-    """
+    """Refuse what only Glow can say of a dimension."""
     if ANY in axes_of([dim]):
         raise LayoutError(f"{dialect} has no dimension that may be anything (*)")
     for extension in dim.extensions:
@@ -245,13 +201,7 @@ LONGEST_QUOTE = 60
 
 
 class Scanner:
-    """A text and how far it has been read.
-
-    Parameters
-    ----------
-    text
-        What to read.
-    """
+    """A text and how far it has been read."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -271,20 +221,7 @@ class Scanner:
         return ""
 
     def number(self, what: str, least: int = 1) -> int:
-        """Return the decimal number that comes next, and pass it.
-
-        Parameters
-        ----------
-        what
-            What it means, for the error.
-        least
-            The smallest that is allowed.
-
-        Raises
-        ------
-        LayoutError
-            If there is none, it is written with leading zeros, or too small or too large.
-        """
+        """Return the decimal number that comes next, and pass it; errors call it ``what``."""
         found = DIGITS.match(self.text, self.at)
         digits = found[0] if found else ""
         if not digits:

@@ -18,18 +18,7 @@ Permutation: TypeAlias = tuple[int, ...]
 
 
 def checked(permutation: Iterable[int], rank: int | None = None) -> Permutation:
-    """Return a permutation as a tuple.
-
-    Parameters
-    ----------
-    rank
-        How many numbers it must have; any number by default.
-
-    Raises
-    ------
-    LayoutError
-        If a number is missing, out of range or there twice.
-    """
+    """Return a permutation, maybe of a given rank, as a tuple."""
     given = sizes("permutation", permutation, count=rank)
     for at, number in enumerate(given):
         if number >= len(given):
@@ -40,18 +29,7 @@ def checked(permutation: Iterable[int], rank: int | None = None) -> Permutation:
 
 
 def parse_permutation(text: str) -> Permutation:
-    """Read a permutation.
-
-    Parameters
-    ----------
-    text
-        Digits, as in ``"0312"``, or numbers between commas; round brackets around them are fine.
-
-    Raises
-    ------
-    LayoutError
-        If it is something else.
-    """
+    """Read a permutation: ``"0312"`` or ``"0,3,1,2"``, in round brackets or not."""
     bare = re.sub(r"\s", "", str(text))
     inner = re.fullmatch(r"\((.*)\)", bare)
     bare = inner[1] if inner else bare
@@ -70,11 +48,6 @@ def compose(outer: Iterable[int], inner: Iterable[int]) -> Permutation:
     """Return two permutations in one: ``compose(p, q)[i] == p[q[i]]``.
 
     Transposing by ``p`` and then by ``q``, as NumPy does, is transposing by ``compose(p, q)``.
-
-    Raises
-    ------
-    LayoutError
-        If one of them is none, or is longer than the other.
     """
     p = checked(outer)
     return tuple(p[i] for i in checked(inner, len(p)))
@@ -83,15 +56,7 @@ def compose(outer: Iterable[int], inner: Iterable[int]) -> Permutation:
 def permutation_between(library: str, framework: str) -> Permutation:
     """Return where a framework's order has each axis of a library's.
 
-    Parameters
-    ----------
-    library, framework
-        The same letters in two orders: ``"NCHW"`` and ``"NHWC"`` give ``(0, 3, 1, 2)``.
-
-    Raises
-    ------
-    LayoutError
-        If they are not, or a letter is there twice.
+    The same letters in two orders: ``"NCHW"`` and ``"NHWC"`` give ``(0, 3, 1, 2)``.
     """
     if len(set(library)) < len(library) or sorted(library) != sorted(framework):
         raise LayoutError(f"{library!r} and {framework!r} must have the same letters, each once")
@@ -99,13 +64,7 @@ def permutation_between(library: str, framework: str) -> Permutation:
 
 
 def library_shape(shape: Sequence[int], permutation: Iterable[int]) -> tuple[int, ...]:
-    """Return a framework's shape in the library's order: entry ``i`` is ``shape[p[i]]``.
-
-    Raises
-    ------
-    LayoutError
-        If there are more axes than numbers, or fewer.
-    """
+    """Return a framework's shape in the library's order: entry ``i`` is ``shape[p[i]]``."""
     given = sizes("shape", shape)
     return tuple(given[i] for i in checked(permutation, len(given)))
 
@@ -118,21 +77,11 @@ def framework_shape(dims: Sequence[int], permutation: Iterable[int]) -> tuple[in
 def required_permutation(producer: Iterable[int], consumer: Iterable[int]) -> Permutation:
     """Return where a consumer's library axes are among its producer's.
 
-    A tensor made by one op is read by another that gives the framework's axes another meaning.
-    The producer's library axis ``i`` is the framework's ``producer[i]``, and so the consumer's
+    A tensor made by one op is read by another that gives the framework's axes another meaning:
+    library axis ``i`` of the producer, the framework's ``producer[i]``, is the consumer's
     ``inverse(consumer)[producer[i]]``.  The bytes stay where they are:
     ``descriptor.permute_axes(required_permutation(producer, consumer))`` is what the consumer
-    takes.  The RFC writes it producer · consumer⁻¹, from left to right.
-
-    Parameters
-    ----------
-    producer, consumer
-        Where the framework's shape has each library axis, of either op: with data in NHWC
-        ``(0, 3, 1, 2)``, with weights in HWIO ``(3, 2, 0, 1)``, which gives ``(2, 0, 3, 1)``.
-
-    Raises
-    ------
-    LayoutError
-        If one of them is no permutation, or is longer than the other.
+    takes.  Data in NHWC ``(0, 3, 1, 2)`` read as weights in HWIO ``(3, 2, 0, 1)`` give ``(2, 0, 3,
+    1)``.  The RFC writes it producer · consumer⁻¹, from left to right.
     """
     return compose(inverse(consumer), producer)

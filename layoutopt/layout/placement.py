@@ -11,12 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from layoutopt.base.arguments import least
-from layoutopt.base.errors import InputError
 from layoutopt.base.memory import require
 from layoutopt.layout.factors import AnyArray, AxisFactor, axis_factors, spaced_zeros
 from layoutopt.layout.layout import ANY, Block, Layout, LayoutError
-from layoutopt.layout.parts import check_axes, sizes
+from layoutopt.layout.parts import check_axes, size, sizes
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 
 LayoutLike: TypeAlias = Layout | str
@@ -318,9 +316,9 @@ class Placement:
         return index
 
 
-def _parts(size: int) -> Iterator[slice]:
+def _parts(count: int) -> Iterator[slice]:
     """Yield the parts of a flat array that are looked at together."""
-    return (slice(start, start + CHUNK) for start in range(0, size, CHUNK))
+    return (slice(start, start + CHUNK) for start in range(0, count, CHUNK))
 
 
 def placement(
@@ -355,44 +353,29 @@ def placement(
     """
     layout = as_layout(layout)
     order = axis_order(layout, logical)
-    width = _width(element_bytes)
-    counts = _counts(layout, order, shape)
+    width = size("element_bytes", element_bytes, 1)
+    counts = sizes("shape", shape)
+    if len(counts) != len(order):
+        raise LayoutError(
+            f"shape {counts} has {len(counts)} entries for the {len(order)} axes {order!r} "
+            f"of layout {layout}"
+        )
     form = axis_factors(layout.dims, order, counts)
     extents = [math.prod(max(factor.size, 1) for factor in dim) for dim in form]
     strides = tuple(step // width for step, _ in layout.byte_strides(extents, width))
     room = extents[0] * strides[0] if strides else 1
     if room * width > MOST:
         raise LayoutError(f"layout {layout} of shape {counts} takes more bytes than 64 bits count")
-    size = 0 if 0 in counts else room
-    return Placement(layout, order, counts, form, strides, size, width)
+    return Placement(layout, order, counts, form, strides, 0 if 0 in counts else room, width)
 
 
 def as_layout(given: LayoutLike) -> Layout:
-    """Return a layout that may be given by its text.
-
-    Raises
-    ------
-    LayoutError
-        If the text is none.
-    """
+    """Return a layout that may be given by its text."""
     return given if isinstance(given, Layout) else Layout.parse(given)
 
 
 def axis_order(layout: Layout, logical: str | None = None) -> str:
-    """Return the axes of a layout in logical order.
-
-    Parameters
-    ----------
-    layout
-        The layout.
-    logical
-        An order that replaces the layout's own.
-
-    Raises
-    ------
-    LayoutError
-        If the layout leaves something open, repeats an axis, or has others than the order.
-    """
+    """Return the axes of a layout in logical order, its own or a given one; refuse open layouts."""
     if layout.undefined:
         raise LayoutError("an undefined layout says nothing about where elements lie")
     if ANY in layout.axes:
@@ -411,25 +394,6 @@ def axis_order(layout: Layout, logical: str | None = None) -> str:
             f"as {layout.logical!r} does"
         )
     return logical
-
-
-def _width(given: int) -> int:
-    """Return a number of bytes of an element."""
-    try:
-        return least("element_bytes", given)
-    except InputError as error:
-        raise LayoutError(error.reason) from None
-
-
-def _counts(layout: Layout, order: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return a shape that has a size for each axis."""
-    found = sizes("shape", shape)
-    if len(found) != len(order):
-        raise LayoutError(
-            f"shape {found} has {len(found)} entries for the {len(order)} axes {order!r} "
-            f"of layout {layout}"
-        )
-    return found
 
 
 def checked_index(

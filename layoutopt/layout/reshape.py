@@ -27,26 +27,24 @@ _WORDS = {"match": MATCH, "fill": FILL}
 def reshape_dims(shape: Sequence[int], wanted: Sequence[int | str]) -> tuple[int, ...]:
     """Return the sizes that a reshape asks for.
 
-    Parameters
-    ----------
-    shape
-        The input's.
-    wanted
-        A size for each dimension: an integer of 1 or more; 0 or ``"match"`` for the input's
-        size in the same place; at most once -1 or ``"fill"`` for what the others leave.
-
-    Raises
-    ------
-    LayoutError
-        If a size cannot be found or is no integer, or if the number of elements is another.
-
-    Notes
-    -----
-    As PlaidML's ``op::reshape``, which rounds a size that does not divide down, and divides by
-    zero where the others leave nothing.
+    Of each dimension an integer of 1 or more is wanted; 0 or ``"match"`` for the input's size in
+    the same place; at most once -1 or ``"fill"`` for what the others leave.  As PlaidML's
+    ``op::reshape``, which rounds a size that does not divide down, and divides by zero where the
+    others leave nothing.
     """
     given = sizes("shape", shape)
-    found = list(_wanted(given, wanted))
+    numbers: object = wanted
+    if isinstance(wanted, Iterable) and not isinstance(wanted, str):
+        numbers = [_WORDS.get(size, size) if isinstance(size, str) else size for size in wanted]
+    try:
+        found = list(sizes("wanted", numbers, FILL))
+    except LayoutError as error:
+        raise LayoutError(f'{error}; "match" and "fill" are fine, too') from None
+    for at, size in enumerate(found):
+        if size == MATCH:
+            if at >= len(given):
+                raise LayoutError(f"wanted[{at}] has nothing to match: the input is {given}")
+            found[at] = given[at]
     if FILL in found:
         at = found.index(FILL)
         found[at] = 1
@@ -61,44 +59,13 @@ def reshape_dims(shape: Sequence[int], wanted: Sequence[int | str]) -> tuple[int
     return tuple(found)
 
 
-def _wanted(shape: Sequence[int], wanted: Sequence[int | str]) -> tuple[int, ...]:
-    """Return the wanted sizes with those that match put in."""
-    numbers: object = wanted
-    if isinstance(wanted, Iterable) and not isinstance(wanted, str):
-        numbers = [_WORDS.get(size, size) if isinstance(size, str) else size for size in wanted]
-    try:
-        asked = sizes("wanted", numbers, FILL)
-    except LayoutError as error:
-        raise LayoutError(f'{error}; "match" and "fill" are fine, too') from None
-    for at, size in enumerate(asked):
-        if size == MATCH and at >= len(shape):
-            raise LayoutError(f"wanted[{at}] has nothing to match: the input is {tuple(shape)}")
-    return tuple(shape[at] if size == MATCH else size for at, size in enumerate(asked))
-
-
 def regroup(old: Sequence[int], new: Sequence[int], stay: Collection[int] = ()) -> list[Group]:
-    """Return which dimensions of a reshape become which.
+    """Return which dimensions of a reshape become which, in no order.
 
     Dimensions other than 1 are taken from the right, in the smallest groups of equal product.
-    Those of 1 between two groups become those of 1 there, the last of either first; what is
-    left over is removed, or added, and so are those within a group.
-
-    Parameters
-    ----------
-    old, new
-        The sizes before and after.
-    stay
-        Old dimensions of 1 to remove only if no new one of 1 is left for them.
-
-    Returns
-    -------
-    list of Group
-        In no order; ``((i,), ())`` is removed, ``((), (j,))`` added, ``((i,), (j,))`` kept.
-
-    Raises
-    ------
-    LayoutError
-        If the numbers of elements differ, or a dimension of 0 is not kept as it is.
+    Those of 1 between two groups become those of 1 there, the last of either first; what is left
+    over is removed, those of ``stay`` last, or added, and so are those within a group.
+    ``((i,), ())`` is removed, ``((), (j,))`` added, ``((i,), (j,))`` kept.
     """
     before, after = sizes("old", old), sizes("new", new)
     if prod(before) != prod(after):

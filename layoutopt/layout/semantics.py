@@ -21,14 +21,9 @@ class SemanticAxes:
     """The meaning of each logical axis of a tensor.
 
     Goes with a :class:`~layoutopt.layout.descriptor.Descriptor`, whose ``permute_axes`` and
-    ``reshape`` it has, too.
-
-    Parameters
-    ----------
-    known
-        Axes that have a name, usually one letter, each with its size.
-    form
-        Which factors of these each axis holds, outermost first; none if it means nothing.
+    ``reshape`` it has, too.  ``known`` are axes that have a name, usually one letter, each with its
+    size; ``form`` the factors of these that each axis holds, outermost first, none if it means
+    nothing.
     """
 
     known: tuple[tuple[str, int], ...]
@@ -36,20 +31,7 @@ class SemanticAxes:
 
     @classmethod
     def named(cls, names: Iterable[str], dims: Sequence[int]) -> SemanticAxes:
-        """Name the axes of a tensor.
-
-        Parameters
-        ----------
-        names
-            A name for each, usually a letter: ``"NCHW"`` for data, ``"OIHW"`` for weights.
-        dims
-            The size of each.
-
-        Raises
-        ------
-        LayoutError
-            If there are more names than sizes, or fewer, or one name twice.
-        """
+        """Name the axes of a tensor: ``"NCHW"`` for data, ``"OIHW"`` for weights."""
         words = tuple(map(str, names))
         if len(set(words)) < len(words):
             raise LayoutError(f"axes {', '.join(words)} must have different names")
@@ -72,13 +54,7 @@ class SemanticAxes:
         return tuple(_text(factors, self.known) or "1" for factors in self.form)
 
     def permute_axes(self, permutation: Iterable[int]) -> SemanticAxes:
-        """Reorder the axes: axis ``d`` becomes axis ``permutation[d]``.
-
-        Raises
-        ------
-        LayoutError
-            If it is no permutation of the axes.
-        """
+        """Reorder the axes: axis ``d`` becomes axis ``permutation[d]``."""
         source = inverse(checked(permutation, len(self.form)))
         return SemanticAxes(self.known, tuple(self.form[axis] for axis in source))
 
@@ -87,17 +63,12 @@ class SemanticAxes:
 
         Factors of one axis that come together again are that axis.  Axes that are joined and then
         split elsewhere, as (4, 6) to (3, 8), have no meaning but that of both together.
-
-        Raises
-        ------
-        LayoutError
-            If the number of elements is another, or an axis of size 0 is not kept as it is.
         """
         new = sizes("dims", dims)
         made: list[tuple[AxisFactor, ...]] = [()] * len(new)
         known = list(self.known)
         for old, to in regroup(self.dims, new):
-            row = _joined(factor for axis in old for factor in self.form[axis])
+            row = joined(factor for axis in old for factor in self.form[axis])
             wanted = [new[axis] for axis in to]
             cut = _cut(row, wanted)
             if cut is None:
@@ -121,18 +92,9 @@ def _text(factors: Iterable[AxisFactor], known: Sequence[tuple[str, int]]) -> st
 def consumed_as(axes: SemanticAxes | Sequence[str], wanted: Sequence[str]) -> str | None:
     """Return what is wrong with reading a tensor's axes as others; ``None`` if nothing is.
 
-    Parameters
-    ----------
-    axes
-        What the axes mean, or their names.
-    wanted
-        What their reader takes them for: ``"NCHW"`` for a convolution's data, ``"OIHW"`` for its
-        weights, or these letters in the framework's order.
-
-    Returns
-    -------
-    str or None
-        One line.  An axis of size 1 that means nothing is never wrong.
+    ``wanted`` is what their reader takes them for: ``"NCHW"`` for a convolution's data, ``"OIHW"``
+    for its weights, or these letters in the framework's order.  An axis that means nothing is never
+    wrong.
     """
     have = axes.names if isinstance(axes, SemanticAxes) else tuple(axes)
     case = f"{_kind(have)} ({', '.join(have)}) consumed as {_kind(wanted)} ({', '.join(wanted)})"
@@ -147,15 +109,6 @@ def _kind(names: Sequence[str]) -> str:
     if {"O", "K"} & set(names):
         return "a convolution's weights"
     return "a convolution's data" if {"N", "C"} <= set(names) else "a tensor"
-
-
-def _joined(factors: Iterable[AxisFactor]) -> list[AxisFactor]:
-    """Put neighbouring factors of one axis together."""
-    found: list[AxisFactor] = []
-    for factor in factors:
-        one = joined(found[-1], factor) if found else None
-        found[-1:] = [one] if one else [*found[-1:], factor]
-    return found
 
 
 def _cut(row: Sequence[AxisFactor], wanted: Sequence[int]) -> list[tuple[AxisFactor, ...]] | None:

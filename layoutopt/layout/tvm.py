@@ -19,13 +19,7 @@ UNDEFINED = "__undef__"
 
 
 def read(text: str) -> tuple[Dim, ...]:
-    """Return the dimensions of a TVM layout.
-
-    Raises
-    ------
-    LayoutError
-        If it is none.
-    """
+    """Return the dimensions of a TVM layout."""
     scan = Scanner(text)
     dims: list[Dim] = []
     found: dict[Block, int] = {}  # offsets in the text
@@ -41,13 +35,7 @@ def read(text: str) -> tuple[Dim, ...]:
 
 
 def write(dims: tuple[Dim, ...]) -> str:
-    """Return the text of a layout.
-
-    Raises
-    ------
-    LayoutError
-        If TVM cannot say it.
-    """
+    """Return the text of a layout, if TVM can say it."""
     check_axes(dims)
     sized: set[str] = set()
     for dim in dims:

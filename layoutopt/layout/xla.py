@@ -29,13 +29,7 @@ Tile = list[tuple[int, int]]
 
 
 def read(text: str) -> tuple[Dim, ...]:
-    """Return the dimensions of an XLA layout.
-
-    Raises
-    ------
-    LayoutError
-        If it is none.
-    """
+    """Return the dimensions of an XLA layout."""
     scan = Scanner(text)
     if not _take(scan, "{"):
         raise scan.expected("'{' (the layout alone, without element type and shape)")
@@ -56,13 +50,7 @@ def read(text: str) -> tuple[Dim, ...]:
 
 
 def write(dims: tuple[Dim, ...]) -> str:
-    """Return the text of a layout.
-
-    Raises
-    ------
-    LayoutError
-        If XLA cannot say it.
-    """
+    """Return the text of a layout, if XLA can say it."""
     axes, inner = outer_and_inner(dims, "XLA")
     if not is_positional(axes):
         raise LayoutError(f"XLA numbers the axes, so they must be A to the last, not {axes}")
