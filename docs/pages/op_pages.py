@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, get_args
 
-from layoutopt.graphs.ops import AnyOp, ShapedOp
+from layoutopt.graphs.ops import AnyOp, UnwindingOp
 from texts import documented, page, ran, summary, table
 
 
@@ -115,7 +115,7 @@ graph.index_map("z", "y").tolist()""",
 }
 """Text of each op, by type."""
 
-OPS_BY_TYPE: dict[str, type[ShapedOp]] = {
+OPS_BY_TYPE: dict[str, type[UnwindingOp]] = {
     str(cls.__struct_config__.tag): cls for cls in get_args(AnyOp)
 }
 
@@ -134,7 +134,7 @@ def op_table() -> str:
     return table(["op", "kind", "description", "origin of element `i`"], rows)
 
 
-def _page(name: str, cls: type[ShapedOp]) -> str:
+def _page(name: str, cls: type[UnwindingOp]) -> str:
     own = [field for field in cls.__struct_fields__ if field not in ("id", "inputs")]
     inputs = {None: "any number", 0: "none", 1: "one"}[cls.arity]
     shape = re.sub(r"^Return (.*)\.$", r"\1", summary(cls.infer))

@@ -3,67 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy as shallow
-from copy import deepcopy
 from decimal import Decimal
 from functools import wraps
 from numbers import Integral
 from operator import index
-from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, overload
 
-from msgspec.structs import replace
-
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.graphs import ops
 from layoutopt.graphs.indexing import dimension, filled, from_end
-from layoutopt.graphs.ops import OpError, Shape, UnwindingOp
-from layoutopt.graphs.store import GraphStore, ValuedPair
-from layoutopt.graphs.tensor import OpSlot, Tensor
+from layoutopt.graphs.ops import Shape, UnwindingOp
+from layoutopt.graphs.store import GraphStore
+from layoutopt.graphs.tensor import Tensor, integers
 
 Item = TypeVar("Item")
 
 
 def listed(name: str, given: Iterable[Item]) -> list[Item]:
-    """Return an argument as a list of items.
-
-    A single tensor or name is refused.
-    """
+    """Return an argument as a list of items; a single tensor or name is refused."""
     if isinstance(given, str | Tensor) or not isinstance(given, Iterable):
         raise InputError(f"{name} must be a list, not one {type(given).__name__}")
     return list(given)
 
 
-def integers(values: Any) -> Shape:
-    """Return one or more integers as a tuple of Python integers."""
-    try:
-        if isinstance(values, Integral):
-            return (index(values),)
-        if isinstance(values, Tensor):  # iteration would slice it into rows
-            raise TypeError
-        return tuple(map(index, values))
-    except TypeError:
-        raise InputError(f"{values!r} must be integers") from None
-
-
-def places(mapping: Iterable[Any]) -> tuple[int | str, ...]:
-    """Return the locations of a mapping as Python integers and strings."""
-    given = listed("mapping", mapping)
-    try:
-        return tuple(str(where) if isinstance(where, str) else index(where) for where in given)
-    except TypeError:
-        raise InputError("mapping must contain one integer or string per element") from None
-
-
 def one_each(
     name: str, given: Iterable[Item] | None, default: Item, count: int, things: str
 ) -> list[Item]:
-    """Return one entry for each of ``count`` things: the given ones, or the default for all.
-
-    Parameters
-    ----------
-    things
-        Their plural noun in errors.
-    """
+    """Return one entry for each of ``count`` things: the given ones, or the default for all."""
     if given is None:
         return [default] * count
     entries = listed(name, given)
@@ -77,123 +43,6 @@ def part_name(name: str | None, role: str) -> str | None:
     return None if name is None else f"{name}.{role}"
 
 
-CACHES = ("_readers", "_pairs_of", "_known_ops", "_known_pairs")
-"""Attributes that copies do not share; the shared ones are never changed in place."""
-
-
-class Editor(GraphStore):
-    """A store of ops that can be removed, renamed and copied; see :class:`layoutopt.Graph`."""
-
-    def remove(self, *which: Tensor | str) -> None:
-        """Remove ops, all their outputs, and the ValuedPairs of these outputs.
-
-        Handles of other tensors remain valid; using handles of removed ones raises an error.
-
-        Parameters
-        ----------
-        which
-            Names of ops, or handles of an output of each.
-
-        Raises
-        ------
-        InputError
-            If a remaining op reads an output; nothing is removed then.
-        """
-        gone = {self.op_number(one) for one in which}
-        for t in (t for i in sorted(gone) for t in self.op_outputs[i]):
-            reader = next((i for i, _ in self._readers_of(t) if i not in gone), None)
-            if reader is not None:
-                name, other = self.tensor_name(t), self.ops[reader].id
-                raise InputError(f"{name!r} is read by op {other!r}; remove that op too")
-        for i in gone:
-            self._slots[i].number = -1
-        kept = [i for i in range(len(self.ops)) if i not in gone]
-        place = {t: n for n, t in enumerate(t for i in kept for t in self.op_outputs[i])}
-        self.shapes = [self.shapes[t] for t in place]
-        self.op_inputs = [tuple(place[t] for t in self.op_inputs[i]) for i in kept]
-        self.op_outputs = [_moved(self.op_outputs[i], place) for i in kept]
-        self.ops = [self.ops[i] for i in kept]
-        self._slots = [self._slots[i] for i in kept]
-        for n, slot in enumerate(self._slots):
-            slot.number = n
-        self.pairs = [
-            (place[a], place[b], value) for a, b, value in self.pairs if a in place and b in place
-        ]
-        self.producers = [n for n, outputs in enumerate(self.op_outputs) for _ in outputs]
-        self._number = {op.id: n for n, op in enumerate(self.ops)}
-        self._forget()
-
-    def truncate(self, ops: int, pairs: int) -> None:
-        """Keep only the first ``ops`` ops and ``pairs`` ValuedPairs."""
-        self.pairs = self.pairs[:pairs]
-        self.remove(*(op.id for op in self.ops[ops:]))
-
-    def remove_pairs(self, a: Tensor | str, b: Tensor | str) -> tuple[ValuedPair, ...]:
-        """Remove every ValuedPair of two tensors, and return them.
-
-        Raises
-        ------
-        InputError
-            If there is no such pair.
-        """
-        ends = {self.number(a), self.number(b)}
-        gone = [pair for pair in self.pairs if {pair[0], pair[1]} == ends]
-        if not gone:
-            names = f"{self.tensor(a).name!r} and {self.tensor(b).name!r}"
-            raise InputError(f"there is no valued pair of {names}")
-        self.pairs = [pair for pair in self.pairs if {pair[0], pair[1]} != ends]
-        self._forget()
-        return tuple(ValuedPair(self.handle(x), self.handle(y), value) for x, y, value in gone)
-
-    def rename(self, which: Tensor | str, name: str) -> None:
-        """Give an op another name.
-
-        Parameters
-        ----------
-        which
-            The op's name, or a handle of an output.
-
-        Raises
-        ------
-        InputError
-            If the name is empty or taken.
-        """
-        i = self.op_number(which)
-        old = self.ops[i].id
-        if name == old:
-            return
-        del self._number[old]
-        try:
-            self._check_name(name, len(self.op_outputs[i]))
-        except OpError as error:
-            self._number[old] = i
-            raise InputError(f"op {old!r} cannot be named {name!r}: {error}") from None
-        self._number[name] = i
-        self.ops[i] = replace(self.ops[i], id=name)
-        for j in {j for t in self.op_outputs[i] for j, _ in self._readers_of(t)}:
-            names = tuple(map(self.tensor_name, self.op_inputs[j]))
-            self.ops[j] = replace(self.ops[j], inputs=names)
-
-    def copy(self) -> Self:
-        """Return an independent copy of the graph, with handles of its own."""
-        return deepcopy(self)
-
-    __copy__ = copy
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        other = type(self)()
-        slots = [OpSlot(n) for n in range(len(self.ops))]
-        memo.update(zip(map(id, self._slots), slots, strict=True))  # for handles copied with it
-        own = {name: held for name, held in vars(self).items() if name not in CACHES}
-        vars(other).update({name: shallow(held) for name, held in own.items()}, _slots=slots)
-        return other
-
-
-def _moved(outputs: range, place: dict[int, int]) -> range:
-    first = place[outputs[0]] if outputs else 0
-    return range(first, first + len(outputs))
-
-
 Arguments = ParamSpec("Arguments")
 Added = TypeVar("Added")
 
@@ -201,13 +50,7 @@ Added = TypeVar("Added")
 def all_or_nothing(
     helper: Callable[Concatenate[Builder, Arguments], Added],
 ) -> Callable[Concatenate[Builder, Arguments], Added]:
-    """Make a helper remove the ops and pairs that it added if it raises an error.
-
-    Parameters
-    ----------
-    helper
-        A function whose first argument is a graph.
-    """
+    """Make a helper remove the ops and pairs that it added if it raises an error."""
 
     @wraps(helper)
     def whole(graph: Builder, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Added:
@@ -227,7 +70,7 @@ Dims: TypeAlias = int | Iterable[int]
 """Integers, one for each dimension; a single integer is a list of one."""
 
 
-class Builder(Editor):
+class Builder(GraphStore):
     """A store of ops with one method per op type; see :class:`layoutopt.Graph`."""
 
     def __init__(self, name: str = "", description: str = "") -> None:
@@ -257,9 +100,15 @@ class Builder(Editor):
         """
         if not (rule is None or isinstance(rule, Mapping)):
             raise InputError(f"rule must be a dictionary, not {type(rule).__name__}")
-        where = None if mapping is None else places(mapping)
         how = None if rule is None else dict(rule)
-        return self._one(ops.Source, (), name, shape=integers(shape), mapping=where, rule=how)
+        places = None
+        if mapping is not None:
+            given = listed("mapping", mapping)
+            try:
+                places = tuple(str(x) if isinstance(x, str) else index(x) for x in given)
+            except TypeError:
+                raise InputError("mapping must contain one integer or string per element") from None
+        return self._one(ops.Source, (), name, shape=integers(shape), mapping=places, rule=how)
 
     @overload
     def barrier(
@@ -357,10 +206,8 @@ class Builder(Editor):
         after = integers(shape)
         if -1 in after:
             before = self.tensor(x)
-            try:
+            with errors_at(f"reshape of {before.name!r}"):
                 after = filled(after, before.shape)
-            except OpError as error:
-                raise InputError(f"reshape of {before.name!r}: {error}") from None
         return self._one(ops.Reshape, (x,), name, shape=after)
 
     def dim_shuffle(self, x: Operand, permutation: Dims, name: str | None = None) -> Tensor:
@@ -492,8 +339,7 @@ class Builder(Editor):
 
 def _alone(title: str, x: Tensor, dim: int, value: Any, others: Sequence[int]) -> list[Any]:
     """Return a number per dimension: ``value`` for ``dim``, else that of ``others``."""
-    try:
-        d = dimension(integers([dim])[0], x.ndim)
-    except OpError as error:
-        raise InputError(f"{title} of {x.name!r}: {error}") from None
+    [d] = integers([dim])
+    with errors_at(f"{title} of {x.name!r}"):
+        d = dimension(d, x.ndim)
     return [*others[:d], value, *others[d + 1 :]]

@@ -3,74 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import index
 from typing import Any, TypeAlias
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, part_name
-from layoutopt.graphs.ops import OpError, Shape, broadcast
-from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.ops import Shape, broadcast
+from layoutopt.graphs.tensor import Tensor, described
 
 TileRule: TypeAlias = dict[str, Any]
 """The ``rule`` of a source."""
-
-
-def matmul_rules(lhs: Shape, rhs: Shape) -> tuple[TileRule | None, TileRule | None]:
-    """Return the tile rules of a product's operands.
-
-    A batch of left operands with one right operand is one product of many rows.  An operand that
-    is broadcast along some but not all batch dimensions has no rule.
-
-    Parameters
-    ----------
-    lhs, rhs
-        Shapes accepted by ``numpy.matmul``.
-
-    Raises
-    ------
-    OpError
-        If the operands do not fit each other.
-    """
-    matmul_shape(lhs, rhs)
-    left = lhs if len(lhs) > 1 else (1, *lhs)
-    right = rhs if len(rhs) > 1 else (*rhs, 1)
-    sizes = {"m": left[-2], "k": left[-1], "n": right[-1]}
-    batch = math.prod(broadcast([left[:-2], right[:-2]]))
-    leads = math.prod(left[:-2]), math.prod(right[:-2])
-    if leads[1] == 1:
-        sizes["m"] *= batch
-        return {"kind": "matmul_lhs", **sizes}, {"kind": "matmul_rhs", **sizes}
-    sizes["batch"] = batch
-    kinds = ("matmul_lhs", "matmul_rhs")
-    lhs_rule, rhs_rule = (
-        {"kind": kind, **sizes} if lead in (1, batch) else None
-        for kind, lead in zip(kinds, leads, strict=True)
-    )
-    return lhs_rule, rhs_rule
-
-
-def conv_rules(data: Shape, weights: Shape, out: Shape, groups: int) -> tuple[TileRule, TileRule]:
-    """Return the tile rules of a convolution's data and weights.
-
-    Parameters
-    ----------
-    data, weights, out
-        Shapes ``(N, C, *size)``, ``(M, C / groups, *kernel)`` and ``(N, M, *out)``.
-    groups
-        Number of groups of channels.
-    """
-    sizes = {
-        "batch": data[0],
-        "in_channels": data[1],
-        "out_channels": weights[0],
-        "groups": groups,
-        "size": list(data[2:]),
-        "kernel": list(weights[2:]),
-        "out_size": list(out[2:]),
-    }
-    return {"kind": "conv_data", **sizes}, {"kind": "conv_filter", **sizes}
 
 
 PerDim: TypeAlias = int | Iterable[int]
@@ -80,23 +24,32 @@ Padding: TypeAlias = int | Iterable[int | tuple[int, int]]
 """One number for all spatial dimensions, or for each a number or ``(before, after)``."""
 
 
-def matmul_shape(lhs: Shape, rhs: Shape) -> Shape:
-    """Return the shape of ``numpy.matmul``.
+def matmul(lhs: Shape, rhs: Shape) -> tuple[Shape, TileRule | None, TileRule | None]:
+    """Return the shape of ``numpy.matmul``, and the tile rules of its operands.
 
-    Raises
-    ------
-    OpError
-        If the operands do not fit each other.
+    A batch of left operands with one right operand is one product of many rows.  An operand that
+    is broadcast along some but not all batch dimensions has no rule.
     """
     if not lhs or not rhs:
-        raise OpError("both operands must have at least one dimension")
+        raise InputError("both operands must have at least one dimension")
     left = lhs if len(lhs) > 1 else (1, *lhs)
     right = rhs if len(rhs) > 1 else (*rhs, 1)
     if left[-1] != right[-2]:
-        raise OpError(f"the inner dimensions {left[-1]} and {right[-2]} must be equal")
-    rows = left[-2:-1] if len(lhs) > 1 else ()
-    columns = right[-1:] if len(rhs) > 1 else ()
-    return (*broadcast([left[:-2], right[:-2]]), *rows, *columns)
+        raise InputError(f"the inner dimensions {left[-1]} and {right[-2]} must be equal")
+    batch = broadcast([left[:-2], right[:-2]])
+    shape = (*batch, *lhs[-2:-1], *(right[-1:] if len(rhs) > 1 else ()))
+    sizes = {"m": left[-2], "k": left[-1], "n": right[-1]}
+    products = math.prod(batch)
+    leads = math.prod(left[:-2]), math.prod(right[:-2])
+    if leads[1] == 1:
+        sizes["m"] *= products
+    else:
+        sizes["batch"] = products
+    lhs_rule, rhs_rule = (
+        {"kind": kind, **sizes} if lead in (1, products) else None
+        for kind, lead in zip(("matmul_lhs", "matmul_rhs"), leads, strict=True)
+    )
+    return shape, lhs_rule, rhs_rule
 
 
 def conv_shape(
@@ -107,35 +60,23 @@ def conv_shape(
     dilations: PerDim = 1,
     groups: int = 1,
 ) -> Shape:
-    """Return the shape of a convolution.
-
-    Parameters
-    ----------
-    data, weights, strides, padding, dilations, groups
-        As in :func:`grow_conv`.
-
-    Raises
-    ------
-    OpError
-        If they are inconsistent.
-    """
+    """Return the shape of a convolution; arguments are those of :func:`grow_conv`."""
     rank = len(data) - 2
     if rank < 1 or len(weights) != len(data):
-        raise OpError("data must have shape (N, C, *size), weights (M, C / groups, *kernel)")
+        raise InputError("data must have shape (N, C, *size), weights (M, C / groups, *kernel)")
     _check_channels(data[1], weights[0], weights[1], groups)
-    steps = _per_dim("strides", strides, rank, least=1)
-    spread = _per_dim("dilations", dilations, rank, least=1)
-    added = _added("padding", padding, rank)
-    dims = zip(data[2:], weights[2:], steps, spread, added, strict=True)
+    steps = [_number("strides", n, least=1) for n in _per_dim("strides", strides, rank)]
+    spread = [_number("dilations", n, least=1) for n in _per_dim("dilations", dilations, rank)]
+    dims = zip(data[2:], weights[2:], steps, spread, _added(padding, rank), strict=True)
     return (data[0], weights[0], *(_out_size(d, *numbers) for d, numbers in enumerate(dims)))
 
 
 def _out_size(d: int, size: int, kernel: int, stride: int, dilation: int, added: int) -> int:
     reach, padded = dilation * (kernel - 1) + 1, size + added
     if kernel < 1:
-        raise OpError(f"spatial dimension {d}: the kernel's size must be at least 1")
+        raise InputError(f"spatial dimension {d}: the kernel's size must be at least 1")
     if reach > padded:
-        raise OpError(
+        raise InputError(
             f"spatial dimension {d}: the kernel spans {reach} elements, but the padded data "
             f"have only {padded}"
         )
@@ -145,45 +86,40 @@ def _out_size(d: int, size: int, kernel: int, stride: int, dilation: int, added:
 def _check_channels(before: int, after: int, read: int, groups: int) -> None:
     _number("groups", groups, least=1)
     if before % groups or after % groups:
-        raise OpError(
+        raise InputError(
             f"groups {groups} must divide the {before} channels of the data and the {after} of "
             f"the output"
         )
     if read != before // groups:
-        raise OpError(
+        raise InputError(
             f"the weights' dimension 1 is {read}, but {before} channels in {groups} group(s) "
             f"make {before // groups}"
         )
 
 
-def _per_dim(name: str, given: PerDim, rank: int, least: int) -> list[int]:
+def _per_dim(name: str, given: Any, rank: int) -> list[Any]:
     entries = list(given) if isinstance(given, Iterable) else [given] * rank
-    _check_count(name, len(entries), rank)
-    return [_number(name, entry, least) for entry in entries]
+    if len(entries) != rank:
+        raise InputError(f"{name} has {len(entries)} entries for {rank} spatial dimension(s)")
+    return entries
 
 
-def _added(name: str, given: Padding, rank: int) -> list[int]:
+def _added(given: Padding, rank: int) -> list[int]:
     """Return the total padding of each spatial dimension."""
-    entries = list(given) if isinstance(given, Iterable) else [given] * rank
-    _check_count(name, len(entries), rank)
+    entries = _per_dim("padding", given, rank)
     sides = [tuple(e) if isinstance(e, Iterable) else (e, e) for e in entries]
     if any(len(pair) != 2 for pair in sides):
-        raise OpError(f"{name} {entries} must contain integers or pairs (before, after)")
-    return [sum(_number(name, side, 0) for side in pair) for pair in sides]
-
-
-def _check_count(name: str, entries: int, rank: int) -> None:
-    if entries != rank:
-        raise OpError(f"{name} has {entries} entries for {rank} spatial dimension(s)")
+        raise InputError(f"padding {entries} must contain integers or pairs (before, after)")
+    return [sum(_number("padding", side, 0) for side in pair) for pair in sides]
 
 
 def _number(name: str, given: int, least: int) -> int:
     try:
         number = index(given)
     except TypeError:
-        raise OpError(f"{name}: {given!r} is not an integer") from None
+        raise InputError(f"{name}: {given!r} is not an integer") from None
     if number < least:
-        raise OpError(f"{name}: {number} must be at least {least}")
+        raise InputError(f"{name}: {number} must be at least {least}")
     return number
 
 
@@ -266,12 +202,9 @@ def grow_matmul(
     MatmulTensor('y', [8, 3])
     """
     x, y = graph.tensor(lhs), graph.tensor(rhs)
-    try:
-        shape = matmul_shape(x.shape, y.shape)
-    except OpError as error:
-        raise InputError(f"matmul of {_described(x)} and {_described(y)}: {error}") from None
+    with errors_at(f"matmul of {_described(x)} and {_described(y)}"):
+        shape, left, right = matmul(x.shape, y.shape)
     out = graph.fixed_point([x, y], shape, name=name)
-    left, right = matmul_rules(x.shape, y.shape)
     lhs_target = _target(graph, x, lhs_value, part_name(name, "lhs.target"), left)
     rhs_target = _target(graph, y, rhs_value, part_name(name, "rhs.target"), right)
     for operand in (x, y):
@@ -332,30 +265,31 @@ def grow_conv(
     """
     x, w = graph.tensor(data), graph.tensor(weights)
     operands = [x, w] if bias is None else [x, w, graph.tensor(bias)]
-    shape = _checked_conv_shape(operands, strides, padding, dilations, groups)
+    with errors_at(f"convolution of {_described(x)} by {_described(w)}"):
+        shape = conv_shape(x.shape, w.shape, strides, padding, dilations, groups)
+        if bias is not None and operands[2].shape != shape[1:2]:
+            raise InputError(f"bias {_described(operands[2])} must have shape {list(shape[1:2])}")
     out = graph.fixed_point(operands, shape, name=name)
-    rules = conv_rules(x.shape, w.shape, shape, groups)
-    data_target = _target(graph, x, data_value, part_name(name, "data.target"), rules[0])
-    weights_target = _target(graph, w, weights_value, part_name(name, "weights.target"), rules[1])
+    rule = {
+        "batch": x.shape[0],
+        "in_channels": x.shape[1],
+        "out_channels": w.shape[0],
+        "groups": groups,
+        "size": list(x.shape[2:]),
+        "kernel": list(w.shape[2:]),
+        "out_size": list(shape[2:]),
+    }
+    data_target, weights_target = (
+        _target(graph, operand, value, part_name(name, f"{role}.target"), {"kind": kind, **rule})
+        for operand, value, role, kind in (
+            (x, data_value, "data", "conv_data"),
+            (w, weights_value, "weights", "conv_filter"),
+        )
+    )
     bias_target = None if bias is None else _bias_target(graph, operands[2], out, bias_value, name)
     if x.shape == shape:
         graph.valued_pair(x, out, chain_value)
     return ConvTensor(graph, out.slot, 0, data_target, weights_target, bias_target)
-
-
-def _checked_conv_shape(
-    operands: Sequence[Tensor], strides: PerDim, padding: Padding, dilations: PerDim, groups: int
-) -> Shape:
-    """Return the shape of a convolution, after checking that of the bias."""
-    data, weights, *bias = operands
-    try:
-        shape = conv_shape(data.shape, weights.shape, strides, padding, dilations, groups)
-        if bias and bias[0].shape != shape[1:2]:
-            raise OpError(f"bias {_described(bias[0])} must have shape {list(shape[1:2])}")
-    except OpError as error:
-        title = f"convolution of {_described(data)} by {_described(weights)}"
-        raise InputError(f"{title}: {error}") from None
-    return shape
 
 
 def _target(
@@ -378,4 +312,4 @@ def _bias_target(
 
 
 def _described(x: Tensor) -> str:
-    return f"{x.name!r} {list(x.shape)}"
+    return described(x.name, x.shape)

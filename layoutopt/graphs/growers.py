@@ -7,18 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.graphs import ops
-from layoutopt.graphs.builder import (
-    Builder,
-    Operand,
-    Value,
-    all_or_nothing,
-    integers,
-    listed,
-    part_name,
-)
-from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, part_name
+from layoutopt.graphs.tensor import Tensor, described, integers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +66,7 @@ def sum_like(
         output, or ``values`` names no two inputs or the same two twice; nothing is added.
     """
     operands = [graph.tensor(x) for x in listed("inputs", inputs)]
-    ways = integers(unwindable if isinstance(unwindable, Iterable) else [unwindable])
+    ways = integers(unwindable)
     attractions = _attractions(len(operands), value, values or {})
     if not ways:
         shape = joint_shape("sum_like", operands)
@@ -89,32 +81,20 @@ def sum_like(
         if x.shape == y.shape:
             graph.valued_pair(x, y, attraction)
         elif ops.dominates(x.shape, y.shape) or ops.dominates(y.shape, x.shape):
-            large, small = (i, j) if ops.dominates(x.shape, y.shape) else (j, i)
-            made[small] += 1
-            role = f"{small}.reduce" + (str(made[small]) if made[small] > 1 else "")
-            reduced = _reduce(graph, operands[large], operands[small], name, role)
-            graph.valued_pair(reduced, operands[small], attraction)
-            reduces.append((operands[large], reduced, operands[small]))
+            large, small, n = (x, y, j) if ops.dominates(x.shape, y.shape) else (y, x, i)
+            made[n] += 1
+            role = f"{n}.reduce" + (str(made[n]) if made[n] > 1 else "")
+            reduced = graph.sum_like_reduce(large, small.shape, name=part_name(name, role))
+            graph.valued_pair(reduced, small, attraction)
+            reduces.append((large, reduced, small))
     return SumLikeTensor(graph, out.slot, 0, tuple(reduces))
 
 
 def joint_shape(title: str, operands: Sequence[Tensor]) -> ops.Shape:
-    """Return the shape that operands broadcast to.
-
-    Parameters
-    ----------
-    title
-        The op's title in errors.
-    """
-    try:
+    """Return the shape that operands broadcast to."""
+    names = ", ".join(repr(x.name) for x in operands)
+    with errors_at(f"{title} of {names or 'nothing'}"):
         return ops.broadcast([x.shape for x in operands])
-    except ops.OpError as error:
-        names = ", ".join(repr(x.name) for x in operands)
-        raise InputError(f"{title} of {names or 'nothing'}: {error}") from None
-
-
-def _reduce(graph: Builder, large: Tensor, small: Tensor, name: str | None, role: str) -> Tensor:
-    return graph.sum_like_reduce(large, small.shape, name=part_name(name, role))
 
 
 def _attractions(
@@ -252,8 +232,8 @@ def grow_dynamic(
     x, whole = graph.tensor(part), graph.tensor(sliceable)
     if x.ndim != whole.ndim or any(n > m for n, m in zip(x.shape, whole.shape, strict=True)):
         raise InputError(
-            f"part {x.name!r} {list(x.shape)} must fit into sliceable {whole.name!r} "
-            f"{list(whole.shape)}: equally many dimensions, none of them larger"
+            f"part {described(x.name, x.shape)} must fit into sliceable "
+            f"{described(whole.name, whole.shape)}: equally many dimensions, none of them larger"
         )
     plain = graph.source(whole.shape, name=part_name(name, "plain"))
     part_target = graph.barrier([whole], x.shape, name=part_name(name, "part.target"))

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from numbers import Integral
-from operator import index as as_int
 from typing import Any
 
-import numpy as np
+from layoutopt.base.errors import InputError
+from layoutopt.graphs.ops import Shape, size
 
-from layoutopt.graphs.ops import OpError, Shape, size
+
+def from_end(dim: int, rank: int) -> int:
+    """Return a dimension counted from the start; one out of range is returned unchanged."""
+    return dim + rank if -rank <= dim < 0 else dim
+
+
+def dimension(dim: int, rank: int) -> int:
+    """Return a dimension counted from the start, which must be in range."""
+    found = from_end(dim, rank)
+    if not 0 <= found < rank:
+        raise InputError(f"there is no dimension {dim} in a tensor of rank {rank}")
+    return found
+
+
+def filled(shape: Shape, before: Shape) -> Shape:
+    """Return the shape of a reshape with its -1, if any, replaced by the inferred size."""
+    if -1 not in shape or min(shape) < -1:  # the op refuses the latter
+        return shape
+    others = prod(d for d in shape if d != -1)
+    if shape.count(-1) > 1 or not others or size(before) % others:
+        raise InputError(f"no size fits the -1 in shape {list(shape)} for {size(before)} elements")
+    return tuple(size(before) // others if d == -1 else d for d in shape)
 
 
 @dataclass(frozen=True)
 class Sampling:
     """Effect of a basic index on a tensor, in this order.
 
-    Parameters
-    ----------
-    box
-        Lower and upper bounds of the selected box; ``None`` for the whole tensor.
-    dims
-        Dimensions that are reversed.
-    strides
-        Strides along all dimensions, from index 0; ``None`` if all are 1.
-    shape
-        The final shape, with dimensions of size 1 removed or inserted.
+    A box between two bounds, or None; reversal of ``dims``; ``strides`` along all dimensions, from
+    index 0, or None; the final shape, with dimensions of size 1 removed or inserted.
     """
 
     box: tuple[Shape, Shape] | None
@@ -37,18 +49,7 @@ class Sampling:
 
 
 def sampling(shape: Shape, index: Any) -> Sampling:
-    """Translate a basic index into a box, reversals, strides and a final shape.
-
-    Parameters
-    ----------
-    index
-        Integers, slices, ``...`` and ``None``.
-
-    Raises
-    ------
-    OpError
-        If the index does not fit the shape, or is not one of NumPy's basic indices.
-    """
+    """Translate a basic index into a box, reversals, strides and a final shape."""
     entries = basic(shape, index)
     ranges = [range(e, e + 1) if isinstance(e, int) else e for e in entries if e is not None]
     spans = [_span(r, n) for r, n in zip(ranges, shape, strict=True)]
@@ -77,26 +78,18 @@ def _span(r: range, n: int) -> tuple[int, int, int, bool]:
 
 
 def basic(shape: Shape, index: Any) -> list[range | int | None]:
-    """Return the entries of a basic index with ``...`` expanded.
+    """Return the entries of a basic index, of integers, slices, ``...`` and ``None``.
 
-    Returns
-    -------
-    list
-        For each dimension the indices selected by a slice, or one non-negative integer;
-        between them ``None`` for each new dimension.
-
-    Raises
-    ------
-    OpError
-        As :func:`sampling` does.
+    For each dimension they are the indices that a slice selects, or one non-negative integer;
+    between them is ``None`` for each new dimension.
     """
     given = index if isinstance(index, tuple) else (index,)
     dots = [i for i, entry in enumerate(given) if entry is Ellipsis]
     if len(dots) > 1:
-        raise OpError("an index can have only one '...'")
+        raise InputError("an index can have only one '...'")
     used = sum(entry is not None and entry is not Ellipsis for entry in given)
     if used > len(shape):
-        raise OpError(f"{used} indices for {len(shape)} dimensions")
+        raise InputError(f"{used} indices for {len(shape)} dimensions")
     at = dots[0] if dots else len(given)
     rest = [slice(None)] * (len(shape) - used)
     dims = iter(enumerate(shape))
@@ -109,81 +102,11 @@ def _entry(entry: Any, d: int, n: int) -> range | int:
         try:
             return range(*entry.indices(n))
         except (TypeError, ValueError) as error:
-            raise OpError(f"dimension {d}: {error}") from None
+            raise InputError(f"dimension {d}: {error}") from None
     if isinstance(entry, bool) or not isinstance(entry, Integral):
         kind = type(entry).__name__
-        raise OpError(f"an index must consist of integers, slices, '...' and None, not {kind}")
+        raise InputError(f"an index must consist of integers, slices, '...' and None, not {kind}")
     i = int(entry)
     if not -n <= i < n:
-        raise OpError(f"index {i} is out of range for dimension {d}, of size {n}")
+        raise InputError(f"index {i} is out of range for dimension {d}, of size {n}")
     return i % n
-
-
-def from_end(dim: int, rank: int) -> int:
-    """Return a dimension counted from the start; one out of range is returned unchanged."""
-    return dim + rank if -rank <= dim < 0 else dim
-
-
-def dimension(dim: int, rank: int) -> int:
-    """Return a dimension counted from the start.
-
-    Raises
-    ------
-    OpError
-        If it is out of range.
-    """
-    found = from_end(dim, rank)
-    if not 0 <= found < rank:
-        raise OpError(f"there is no dimension {dim} in a tensor of rank {rank}")
-    return found
-
-
-def spread(given: Sequence[Any]) -> Shape:
-    """Return integers given as several arguments or as a single sequence.
-
-    Raises
-    ------
-    OpError
-        If an entry is not an integer.
-    """
-    alone = len(given) == 1 and isinstance(given[0], tuple | list | range | np.ndarray)
-    values = given[0] if alone else given
-    try:
-        return tuple(map(as_int, values))
-    except TypeError:
-        raise OpError(f"{values!r} must be integers") from None
-
-
-def swapped(rank: int, a: int, b: int) -> Shape:
-    """Return the permutation that exchanges two dimensions."""
-    order = list(range(rank))
-    i, j = dimension(a, rank), dimension(b, rank)
-    order[i], order[j] = j, i
-    return tuple(order)
-
-
-def squeezed(shape: Shape, axes: Sequence[int]) -> Shape:
-    """Return a shape without some dimensions, each of which must have size 1."""
-    gone = {dimension(d, len(shape)) for d in axes}
-    for d in sorted(gone):
-        if shape[d] != 1:
-            raise OpError(
-                f"dimension {d} has size {shape[d]}; only dimensions of size 1 can be squeezed"
-            )
-    return tuple(n for d, n in enumerate(shape) if d not in gone)
-
-
-def filled(shape: Shape, before: Shape) -> Shape:
-    """Return the shape of a reshape with its -1, if any, replaced by the inferred size.
-
-    Raises
-    ------
-    OpError
-        If no size fits.
-    """
-    if -1 not in shape or min(shape) < -1:  # the op refuses the latter
-        return shape
-    others = prod(d for d in shape if d != -1)
-    if shape.count(-1) > 1 or not others or size(before) % others:
-        raise OpError(f"no size fits the -1 in shape {list(shape)} for {size(before)} elements")
-    return tuple(size(before) // others if d == -1 else d for d in shape)

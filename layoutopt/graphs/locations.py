@@ -22,7 +22,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.memory import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Piece, UnwindingResult, outer_sum
-from layoutopt.graphs.ops import Array, Kind, OpError, Shape, Source, UnwindingOp, size
+from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.tiles.blocks import TileMap, tile_map_of
@@ -234,7 +234,7 @@ class Tiled(UnwindingOp, frozen=True, kw_only=True):
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the given shapes, which the maps must fit."""
         if [tiles.size for tiles in self.tiles] != [*map(size, self.shapes)]:
-            raise OpError("a tile map must have one tile per element")
+            raise InputError("a tile map must have one tile per element")
         return self.shapes
 
 

@@ -21,15 +21,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from layoutopt.base.errors import InputError
+
 Shape: TypeAlias = tuple[int, ...]
 Array: TypeAlias = NDArray[Any]
 
 MAX_ELEMENTS = 2**62
 """Largest number of elements of a tensor; flat indices fit into 64 bits."""
-
-
-class OpError(ValueError):
-    """Attributes of an op that do not fit its operands."""
 
 
 class Kind(Enum):
@@ -55,44 +53,38 @@ class UnwindingOp(
     inputs
         Names of the tensors that it reads: ``"id"`` for an op's only output, ``"id:1"`` for
         output 1.
+    shape
+        Shape of the only output, given or derived from the inputs.
     """
 
     id: str
     inputs: tuple[str, ...]
+    shape: Shape | None = None
 
     kind: ClassVar[Kind] = Kind.VIEW
     arity: ClassVar[int | None] = 1
     """Number of inputs; ``None`` for any number."""
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
-        """Return the outputs' shapes for inputs of the given shapes.
-
-        Raises
-        ------
-        OpError
-            If the attributes do not fit.
-        """
+        """Return the outputs' shapes for inputs of given shapes, which the attributes must fit."""
         raise NotImplementedError  # implemented by every type of op
+
+    def given(self) -> Shape:
+        """Return the given shape, which is required."""
+        if self.shape is None:
+            raise InputError("shape is missing")
+        return self.shape
 
     def carriers(self, inputs: int) -> range:
         """Return the indices of the inputs whose locations the output has."""
         return range(inputs if self.kind is Kind.VIEW else 0)
 
     def view(self, arrays: Sequence[Array]) -> Array:
-        """Return the output of a view, for one array per carrier."""
-        raise NotImplementedError  # implemented by views
+        """Return the output of a view, for one array per carrier.
 
-
-class ShapedOp(UnwindingOp, frozen=True, kw_only=True):
-    """An op with one output, whose shape is given, or derived and checked."""
-
-    shape: Shape | None = None
-
-    def given(self) -> Shape:
-        """Return the given shape, which is required."""
-        if self.shape is None:
-            raise OpError("shape is missing")
-        return self.shape
+        By default it has all elements of the only carrier, in row-major order.
+        """
+        return arrays[0].reshape(self.given())
 
 
 def size(shape: Shape) -> int:
@@ -108,11 +100,11 @@ def type_name(op: UnwindingOp) -> str:
 def broadcast(shapes: Sequence[Shape]) -> Shape:
     """Return the shape that operands of the given shapes broadcast to, by NumPy's rules."""
     if not shapes:
-        raise OpError("needs at least one input")
+        raise InputError("needs at least one input")
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        raise OpError(f"shapes {[list(s) for s in shapes]} do not broadcast") from None
+        raise InputError(f"shapes {[list(s) for s in shapes]} do not broadcast") from None
 
 
 def dominates(large: Shape, small: Shape) -> bool:
@@ -121,7 +113,7 @@ def dominates(large: Shape, small: Shape) -> bool:
     return len(small) <= len(large) and all(s in (1, n) for s, n in zip(small, tail, strict=True))
 
 
-class Sink(ShapedOp, frozen=True, kw_only=True, tag="sink"):
+class Sink(UnwindingOp, frozen=True, kw_only=True, tag="sink"):
     """A graph input whose locations the solver chooses."""
 
     kind = Kind.SINK
@@ -132,7 +124,7 @@ class Sink(ShapedOp, frozen=True, kw_only=True, tag="sink"):
         return (self.given(),)
 
 
-class Source(ShapedOp, frozen=True, kw_only=True, tag="source"):
+class Source(UnwindingOp, frozen=True, kw_only=True, tag="source"):
     """A tensor with locations of its own.
 
     Parameters
@@ -155,26 +147,24 @@ class Source(ShapedOp, frozen=True, kw_only=True, tag="source"):
         shape = self.given()
         if self.mapping is not None:
             if self.rule is not None:
-                raise OpError("give mapping or rule, not both")
+                raise InputError("give mapping or rule, not both")
             if len(self.mapping) != size(shape):
-                raise OpError(
+                raise InputError(
                     f"mapping has {len(self.mapping)} entries, shape {list(shape)} "
                     f"has {size(shape)} elements"
                 )
         if self.rule is not None and not isinstance(self.rule.get("kind"), str):
-            raise OpError('rule must have a "kind", a string')
+            raise InputError('rule must have a "kind", a string')
         return (shape,)
 
 
-class OpaqueOp(ShapedOp, frozen=True, kw_only=True):
+class OpaqueOp(UnwindingOp, frozen=True, kw_only=True):
     """An op whose outputs, one or several, do not have locations of inputs.
 
     Parameters
     ----------
-    shape
-        Shape of a single output.
     shapes
-        Shapes of several outputs.
+        Shapes of several outputs, instead of a single shape.
     """
 
     shapes: tuple[Shape, ...] | None = None
@@ -184,7 +174,7 @@ class OpaqueOp(ShapedOp, frozen=True, kw_only=True):
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the given shapes."""
         if (self.shape is None) == (self.shapes is None):
-            raise OpError("exactly one of shape and shapes must be given")
+            raise InputError("exactly one of shape and shapes must be given")
         return (self.shape,) if self.shape is not None else self.shapes or ()
 
 
@@ -208,7 +198,7 @@ class FixedPoint(OpaqueOp, frozen=True, kw_only=True, tag="fixed_point"):
     kind = Kind.FIXED_POINT
 
 
-class SumLikeReduce(ShapedOp, frozen=True, kw_only=True, tag="sum_like_reduce"):
+class SumLikeReduce(UnwindingOp, frozen=True, kw_only=True, tag="sum_like_reduce"):
     """A barrier: the layout of a broadcast operand, derived from the larger operand."""
 
     kind = Kind.BARRIER
@@ -217,7 +207,7 @@ class SumLikeReduce(ShapedOp, frozen=True, kw_only=True, tag="sum_like_reduce"):
         """Return the given shape, which must broadcast to the input's."""
         shape = self.given()
         if not dominates(shapes[0], shape):
-            raise OpError(f"shape {list(shape)} does not broadcast to {list(shapes[0])}")
+            raise InputError(f"shape {list(shape)} does not broadcast to {list(shapes[0])}")
         return (shape,)
 
 
@@ -252,7 +242,7 @@ def count_kept(n: int, stripes: Stripes) -> int:
     return count(n, 0)
 
 
-class SumLike(ShapedOp, frozen=True, kw_only=True, tag="sum_like"):
+class SumLike(UnwindingOp, frozen=True, kw_only=True, tag="sum_like"):
     """An elementwise op with broadcasting, at the locations of its first unwindable input.
 
     Parameters
@@ -270,12 +260,12 @@ class SumLike(ShapedOp, frozen=True, kw_only=True, tag="sum_like"):
         """Return the broadcast shape, which all unwindable inputs must have."""
         out = broadcast(shapes)
         if not self.unwindable_inputs:
-            raise OpError("unwindable_inputs is empty; use a barrier for such an op")
+            raise InputError("unwindable_inputs is empty; use a barrier for such an op")
         for i in self.unwindable_inputs:
             if not 0 <= i < len(shapes):
-                raise OpError(f"unwindable input {i} is not one of 0..{len(shapes) - 1}")
+                raise InputError(f"unwindable input {i} is not one of 0..{len(shapes) - 1}")
             if shapes[i] != out:
-                raise OpError(
+                raise InputError(
                     f"unwindable input {i} has shape {list(shapes[i])}, the output {list(out)}"
                 )
         return (out,)
@@ -285,66 +275,46 @@ class SumLike(ShapedOp, frozen=True, kw_only=True, tag="sum_like"):
         first = self.unwindable_inputs[0]
         return range(first, first + 1)
 
-    def view(self, arrays: Sequence[Array]) -> Array:
-        """Return the carrier."""
-        return arrays[0]
 
-
-class Identity(ShapedOp, frozen=True, kw_only=True, tag="identity"):
+class Identity(UnwindingOp, frozen=True, kw_only=True, tag="identity"):
     """All elements, unchanged."""
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the input's shape."""
         return (shapes[0],)
 
-    def view(self, arrays: Sequence[Array]) -> Array:
-        """Return the input."""
-        return arrays[0]
 
-
-class Flatten(ShapedOp, frozen=True, kw_only=True, tag="flatten"):
+class Flatten(UnwindingOp, frozen=True, kw_only=True, tag="flatten"):
     """All elements in one dimension, in row-major order."""
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the one-dimensional shape."""
         return ((size(shapes[0]),),)
 
-    def view(self, arrays: Sequence[Array]) -> Array:
-        """Return the elements in row-major order."""
-        return arrays[0].reshape(-1)
 
-
-class Squeeze(ShapedOp, frozen=True, kw_only=True, tag="squeeze"):
+class Squeeze(UnwindingOp, frozen=True, kw_only=True, tag="squeeze"):
     """The tensor without its dimensions of size 1."""
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the shape without ones."""
         return (tuple(d for d in shapes[0] if d != 1),)
 
-    def view(self, arrays: Sequence[Array]) -> Array:
-        """Return the squeezed array."""
-        return arrays[0].squeeze()
 
-
-class Reshape(ShapedOp, frozen=True, kw_only=True, tag="reshape"):
+class Reshape(UnwindingOp, frozen=True, kw_only=True, tag="reshape"):
     """The same elements, in row-major order, in another shape."""
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the given shape, which must keep the number of elements."""
         shape = self.given()
         if size(shape) != size(shapes[0]):
-            raise OpError(
+            raise InputError(
                 f"shape {list(shape)} has {size(shape)} elements, the input "
                 f"{list(shapes[0])} has {size(shapes[0])}"
             )
         return (shape,)
 
-    def view(self, arrays: Sequence[Array]) -> Array:
-        """Return the reshaped array."""
-        return arrays[0].reshape(self.given())
 
-
-class DimShuffle(ShapedOp, frozen=True, kw_only=True, tag="dim_shuffle"):
+class DimShuffle(UnwindingOp, frozen=True, kw_only=True, tag="dim_shuffle"):
     """A permutation of dimensions, as of ``numpy.transpose``."""
 
     permutation: tuple[int, ...]
@@ -353,7 +323,7 @@ class DimShuffle(ShapedOp, frozen=True, kw_only=True, tag="dim_shuffle"):
         """Return the permuted shape."""
         rank = len(shapes[0])
         if sorted(self.permutation) != list(range(rank)):
-            raise OpError(
+            raise InputError(
                 f"permutation {list(self.permutation)} must permute the {rank} dimensions "
                 f"of {list(shapes[0])}"
             )
@@ -364,7 +334,7 @@ class DimShuffle(ShapedOp, frozen=True, kw_only=True, tag="dim_shuffle"):
         return arrays[0].transpose(self.permutation)
 
 
-class Reverse(ShapedOp, frozen=True, kw_only=True, tag="reverse"):
+class Reverse(UnwindingOp, frozen=True, kw_only=True, tag="reverse"):
     """Reversal of some dimensions."""
 
     dims: tuple[int, ...]
@@ -380,7 +350,7 @@ class Reverse(ShapedOp, frozen=True, kw_only=True, tag="reverse"):
         return _pick(arrays[0], [back if d in self.dims else all_of for d in range(arrays[0].ndim)])
 
 
-class Slice(ShapedOp, frozen=True, kw_only=True, tag="slice"):
+class Slice(UnwindingOp, frozen=True, kw_only=True, tag="slice"):
     """A box: indices ``lower[d] <= i < upper[d]`` in every dimension."""
 
     lower: tuple[int, ...]
@@ -393,7 +363,7 @@ class Slice(ShapedOp, frozen=True, kw_only=True, tag="slice"):
         _check_rank("upper", self.upper, shape)
         for d, (low, high, n) in enumerate(zip(self.lower, self.upper, shape, strict=True)):
             if not 0 <= low <= high <= n:
-                raise OpError(
+                raise InputError(
                     f"dimension {d}: bounds {low}, {high} violate 0 <= lower <= upper <= {n}"
                 )
         return (tuple(h - low for low, h in zip(self.lower, self.upper, strict=True)),)
@@ -403,7 +373,7 @@ class Slice(ShapedOp, frozen=True, kw_only=True, tag="slice"):
         return _pick(arrays[0], map(slice, self.lower, self.upper))
 
 
-class SubSample(ShapedOp, frozen=True, kw_only=True, tag="sub_sample"):
+class SubSample(UnwindingOp, frozen=True, kw_only=True, tag="sub_sample"):
     """Every ``strides[d]``-th index of dimension ``d``, from index 0."""
 
     strides: tuple[int, ...]
@@ -412,7 +382,7 @@ class SubSample(ShapedOp, frozen=True, kw_only=True, tag="sub_sample"):
         """Return the sampled shape."""
         _check_rank("strides", self.strides, shapes[0])
         if any(not 1 <= s < MAX_ELEMENTS for s in self.strides):
-            raise OpError(f"strides {list(self.strides)} must be at least 1, and below 2^62")
+            raise InputError(f"strides {list(self.strides)} must be at least 1, and below 2^62")
         return (tuple(-(-n // s) for n, s in zip(shapes[0], self.strides, strict=True)),)
 
     def view(self, arrays: Sequence[Array]) -> Array:
@@ -420,7 +390,7 @@ class SubSample(ShapedOp, frozen=True, kw_only=True, tag="sub_sample"):
         return _pick(arrays[0], [slice(None, None, s) for s in self.strides])
 
 
-class SettSample(ShapedOp, frozen=True, kw_only=True, tag="sett_sample"):
+class SettSample(UnwindingOp, frozen=True, kw_only=True, tag="sett_sample"):
     """The on-indices of nested stripes, per dimension; see :mod:`layoutopt.graphs.ops`.
 
     Parameters
@@ -435,15 +405,15 @@ class SettSample(ShapedOp, frozen=True, kw_only=True, tag="sett_sample"):
         """Return the number of on-indices of each dimension."""
         _check_rank("setts", self.setts, shapes[0])
         if any(len(stripe) != 3 for stripes in self.setts for stripe in stripes):
-            raise OpError("a stripe must be [on, off, phase]")
+            raise InputError("a stripe must be [on, off, phase]")
         for stripes in self.setts:
             for on, off, phase in stripes:
                 if on < 0 or off < 0 or on + off < 1:
-                    raise OpError(
+                    raise InputError(
                         f"stripe {[on, off, phase]}: on and off must be 0 or more, not both 0"
                     )
                 if max(on, off, abs(phase)) >= MAX_ELEMENTS:
-                    raise OpError(f"stripe {[on, off, phase]}: a number is 2^62 or more")
+                    raise InputError(f"stripe {[on, off, phase]}: a number is 2^62 or more")
         return (tuple(map(count_kept, shapes[0], self.setts)),)
 
     def view(self, arrays: Sequence[Array]) -> Array:
@@ -451,7 +421,7 @@ class SettSample(ShapedOp, frozen=True, kw_only=True, tag="sett_sample"):
         return _pick(arrays[0], np.ix_(*map(kept, arrays[0].shape, self.setts)))
 
 
-class Concat(ShapedOp, frozen=True, kw_only=True, tag="concat"):
+class Concat(UnwindingOp, frozen=True, kw_only=True, tag="concat"):
     """Concatenation of tensors along one dimension."""
 
     axis: int
@@ -461,12 +431,12 @@ class Concat(ShapedOp, frozen=True, kw_only=True, tag="concat"):
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the concatenated shape."""
         if not shapes:
-            raise OpError("needs at least one input")
+            raise InputError("needs at least one input")
         _check_dims("axis", (self.axis,), shapes[0])
         first = shapes[0]
         for i, shape in enumerate(shapes):
             if _without(shape, self.axis) != _without(first, self.axis):
-                raise OpError(
+                raise InputError(
                     f"input {i} has shape {list(shape)}, which differs from "
                     f"{list(first)} in a dimension other than axis {self.axis}"
                 )
@@ -478,14 +448,14 @@ class Concat(ShapedOp, frozen=True, kw_only=True, tag="concat"):
         return np.concatenate(list(arrays), axis=self.axis)
 
 
-class Expand(ShapedOp, frozen=True, kw_only=True, tag="expand"):
+class Expand(UnwindingOp, frozen=True, kw_only=True, tag="expand"):
     """NumPy broadcasting to a given shape."""
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the given shape, which the input must broadcast to."""
         shape = self.given()
         if not dominates(shape, shapes[0]):
-            raise OpError(f"shape {list(shapes[0])} does not broadcast to {list(shape)}")
+            raise InputError(f"shape {list(shapes[0])} does not broadcast to {list(shape)}")
         return (shape,)
 
     def view(self, arrays: Sequence[Array]) -> Array:
@@ -504,37 +474,16 @@ def _without(shape: Shape, axis: int) -> tuple[int, Shape]:
 
 def _check_rank(name: str, values: Sequence[Any], shape: Shape) -> None:
     if len(values) != len(shape):
-        raise OpError(f"{name} has {len(values)} entries for {len(shape)} dimensions")
+        raise InputError(f"{name} has {len(values)} entries for {len(shape)} dimensions")
 
 
 def _check_dims(name: str, dims: Sequence[int], shape: Shape) -> None:
     for d in dims:
         if not 0 <= d < len(shape):
-            raise OpError(f"{name} names dimension {d} of a tensor of rank {len(shape)}")
+            raise InputError(f"{name} names dimension {d} of a tensor of rank {len(shape)}")
     if len(set(dims)) != len(dims):
-        raise OpError(f"{name} {list(dims)} names a dimension twice")
+        raise InputError(f"{name} {list(dims)} names a dimension twice")
 
-
-__all__ = [
-    "AnyOp",
-    "Barrier",
-    "Concat",
-    "DimShuffle",
-    "Expand",
-    "FixedPoint",
-    "Flatten",
-    "Identity",
-    "Reshape",
-    "Reverse",
-    "SettSample",
-    "Sink",
-    "Slice",
-    "Source",
-    "Squeeze",
-    "SubSample",
-    "SumLike",
-    "SumLikeReduce",
-]
 
 AnyOp: TypeAlias = (
     Sink

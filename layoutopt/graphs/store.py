@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy as shallow
+from copy import deepcopy
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from msgspec.structs import replace
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import exact_decimal
-from layoutopt.graphs.ops import MAX_ELEMENTS, Kind, OpError, Shape, UnwindingOp, size, type_name
-from layoutopt.graphs.tensor import OpSlot, Tensor
+from layoutopt.graphs.ops import MAX_ELEMENTS, Kind, Shape, UnwindingOp, size, type_name
+from layoutopt.graphs.tensor import OpSlot, Tensor, described
 from layoutopt.tiles.memory import TileMemory, known_memory
 
 MAX_RANK = 64
 """NumPy's own limit."""
 
+CACHES = ("_readers", "_pairs_of", "_known_ops", "_known_pairs")
+"""Attributes that copies do not share; the shared ones are never changed in place."""
+
 
 def settle(op: UnwindingOp, before: Sequence[Shape]) -> tuple[UnwindingOp, tuple[Shape, ...]]:
-    """Return an op with its derived shape filled in, and the shapes of its outputs.
-
-    Parameters
-    ----------
-    before
-        Shapes of the op's inputs.
-
-    Raises
-    ------
-    OpError
-        If inputs and attributes do not fit, or a shape is illegal.
-    """
+    """Return an op on inputs of given shapes, its own shape filled in, and its outputs' shapes."""
     if op.arity is not None and len(before) != op.arity:
-        raise OpError(f"takes {op.arity} input(s), {len(before)} given")
-    one, several = getattr(op, "shape", None), getattr(op, "shapes", None)
+        raise InputError(f"takes {op.arity} input(s), {len(before)} given")
+    one, several = op.shape, getattr(op, "shapes", None)
     for shape in (() if one is None else (one,)) + (several or ()):
         _check(shape)
     shapes = op.infer(before)
@@ -44,23 +38,30 @@ def settle(op: UnwindingOp, before: Sequence[Shape]) -> tuple[UnwindingOp, tuple
         _check(shapes[0])
         return replace(op, shape=shapes[0]), shapes
     if one != shapes[0]:
-        raise OpError(f"the given shape {list(one)} must be {list(shapes[0])}, by the inputs")
+        raise InputError(f"the given shape {list(one)} must be {list(shapes[0])}, by the inputs")
     return op, shapes
 
 
 def _check(shape: Shape) -> None:
     if shape and min(shape) < 0:
-        raise OpError(f"shape {list(shape)} has a negative dimension")
+        raise InputError(f"shape {list(shape)} has a negative dimension")
     if len(shape) > MAX_RANK:
-        raise OpError(f"rank {len(shape)} exceeds {MAX_RANK}")
-    if size(shape) > MAX_ELEMENTS or (
-        0 in shape and size(tuple(filter(None, shape))) > MAX_ELEMENTS
-    ):
-        raise OpError(f"shape {list(shape)} has more than 2^62 elements")
+        raise InputError(f"rank {len(shape)} exceeds {MAX_RANK}")
+    if size(tuple(n or 1 for n in shape)) > MAX_ELEMENTS:
+        raise InputError(f"shape {list(shape)} has more than 2^62 elements")
 
 
-class Content:
-    """Content of a graph.  Attributes are read-only; methods change them.
+@dataclass(frozen=True)
+class ValuedPair:
+    """Two tensors of one shape, and the value of each position with equal locations."""
+
+    a: Tensor
+    b: Tensor
+    value: Decimal
+
+
+class GraphStore:
+    """Ops, tensors and ValuedPairs; see :class:`layoutopt.Graph`.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class Content:
     Attributes
     ----------
     ops
-        The ops in order of insertion.
+        The ops in order of insertion.  Attributes are read-only; methods change them.
     shapes
         The shape of each tensor, by tensor number.
     producers
@@ -109,6 +110,190 @@ class Content:
     @tile_memory.setter
     def tile_memory(self, given: TileMemory | str | None) -> None:
         self._tile_memory = None if given is None else known_memory(given)
+
+    def add(self, op: UnwindingOp) -> tuple[Tensor, ...]:
+        """Append an op whose inputs are given by name, and return its outputs.
+
+        Raises
+        ------
+        InputError
+            If the name is taken, an input is unknown, or attributes do not fit operands.
+        """
+        inputs = self._operands(op.inputs, op.id, type_name(op))
+        names = tuple(map(self.tensor_name, inputs))
+        return self._append(op if names == op.inputs else replace(op, inputs=names), inputs)
+
+    def _operands(self, inputs: Iterable[Tensor | str], name: str, tag: str) -> tuple[int, ...]:
+        """Return the numbers of an op's inputs; errors name the op."""
+        try:
+            return tuple(map(self.number, inputs))
+        except InputError as error:
+            raise InputError(f"op {name!r} ({tag}): {error.reason}") from None
+
+    def _append(self, op: UnwindingOp, inputs: tuple[int, ...]) -> tuple[Tensor, ...]:
+        before = [self.shapes[t] for t in inputs]
+        try:
+            op, shapes = settle(op, before)
+            self._check_name(op.id, len(shapes))
+        except InputError as error:
+            operands = ", ".join(map(described, op.inputs, before))
+            tail = f" (operands: {operands})" if operands else ""
+            raise InputError(f"op {op.id!r} ({type_name(op)}): {error.reason}{tail}") from None
+        slot, first = OpSlot(len(self.ops)), len(self.shapes)
+        self._number[op.id] = slot.number
+        self.ops.append(op)
+        self.op_inputs.append(inputs)
+        self.op_outputs.append(range(first, first + len(shapes)))
+        self.shapes.extend(shapes)
+        self.producers.extend([slot.number] * len(shapes))
+        self._slots.append(slot)
+        return tuple([Tensor(self, slot, i) for i in range(len(shapes))])
+
+    def _check_name(self, name: str, outputs: int) -> None:
+        """Refuse an op name that is invalid, taken, or also a tensor's name.
+
+        Tensors of an op ``"b"`` with several outputs are named ``"b:0"``, ``"b:1"``, and so on.
+        """
+        if not isinstance(name, str) or not name:
+            raise InputError("the id must be a nonempty string")
+        if name in self._number:
+            raise InputError("the id is already used by another op")
+        if outputs == 1 and ":" not in name:
+            return
+        head, _, tail = name.rpartition(":")
+        other = self.op_outputs[self._number[head]] if head in self._number else ()
+        if (len(other) > 1 and tail in map(str, range(len(other)))) or (
+            outputs > 1 and any(f"{name}:{i}" in self._number for i in range(outputs))
+        ):
+            raise InputError("the id would make a tensor's name ambiguous")
+
+    def valued_pair(
+        self, a: Tensor | str, b: Tensor | str, value: float | Decimal | str
+    ) -> ValuedPair:
+        """Add a value for each position at which two tensors of one shape have equal locations.
+
+        Parameters
+        ----------
+        value
+            Per element: any finite number, also zero or negative.  A ``float`` stands for its
+            shortest decimal representation; strings and ``Decimal`` are exact.
+
+        Raises
+        ------
+        InputError
+            If the shapes differ or the value is not a finite number.
+        """
+        ta, tb = self.tensor(a), self.tensor(b)
+        if ta.shape != tb.shape:
+            pair = f"{described(ta.name, ta.shape)} and {described(tb.name, tb.shape)}"
+            raise InputError(f"valued pair of {pair}: the shapes differ")
+        exact = exact_decimal(value)
+        self.pairs.append((ta.index, tb.index, exact))
+        return ValuedPair(ta, tb, exact)
+
+    def remove(self, *which: Tensor | str) -> None:
+        """Remove ops, all their outputs, and the ValuedPairs of these outputs.
+
+        Handles of other tensors remain valid; using handles of removed ones raises an error.
+
+        Parameters
+        ----------
+        which
+            Names of ops, or handles of an output of each.
+
+        Raises
+        ------
+        InputError
+            If a remaining op reads an output; nothing is removed then.
+        """
+        gone = {self.op_number(one) for one in which}
+        for t in (t for i in sorted(gone) for t in self.op_outputs[i]):
+            reader = next((i for i, _ in self._readers_of(t) if i not in gone), None)
+            if reader is not None:
+                name, other = self.tensor_name(t), self.ops[reader].id
+                raise InputError(f"{name!r} is read by op {other!r}; remove that op too")
+        for i in gone:
+            self._slots[i].number = -1
+        kept = [i for i in range(len(self.ops)) if i not in gone]
+        place = {t: n for n, t in enumerate(t for i in kept for t in self.op_outputs[i])}
+        self.shapes = [self.shapes[t] for t in place]
+        self.op_inputs = [tuple(place[t] for t in self.op_inputs[i]) for i in kept]
+        self.op_outputs = [_moved(self.op_outputs[i], place) for i in kept]
+        self.ops = [self.ops[i] for i in kept]
+        self._slots = [self._slots[i] for i in kept]
+        for n, slot in enumerate(self._slots):
+            slot.number = n
+        self.pairs = [
+            (place[a], place[b], value) for a, b, value in self.pairs if a in place and b in place
+        ]
+        self.producers = [n for n, outputs in enumerate(self.op_outputs) for _ in outputs]
+        self._number = {op.id: n for n, op in enumerate(self.ops)}
+        self._forget()
+
+    def truncate(self, ops: int, pairs: int) -> None:
+        """Keep only the first ``ops`` ops and ``pairs`` ValuedPairs."""
+        self.pairs = self.pairs[:pairs]
+        self.remove(*(op.id for op in self.ops[ops:]))
+
+    def remove_pairs(self, a: Tensor | str, b: Tensor | str) -> tuple[ValuedPair, ...]:
+        """Remove every ValuedPair of two tensors, and return them.
+
+        Raises
+        ------
+        InputError
+            If there is no such pair.
+        """
+        ends = {self.number(a), self.number(b)}
+        gone = [pair for pair in self.pairs if {pair[0], pair[1]} == ends]
+        if not gone:
+            names = f"{self.tensor(a).name!r} and {self.tensor(b).name!r}"
+            raise InputError(f"there is no valued pair of {names}")
+        self.pairs = [pair for pair in self.pairs if {pair[0], pair[1]} != ends]
+        self._forget()
+        return tuple(map(self._pair, gone))
+
+    def rename(self, which: Tensor | str, name: str) -> None:
+        """Give an op another name.
+
+        Parameters
+        ----------
+        which
+            The op's name, or a handle of an output.
+
+        Raises
+        ------
+        InputError
+            If the name is empty or taken.
+        """
+        i = self.op_number(which)
+        old = self.ops[i].id
+        if name == old:
+            return
+        del self._number[old]
+        try:
+            self._check_name(name, len(self.op_outputs[i]))
+        except InputError as error:
+            self._number[old] = i
+            raise InputError(f"op {old!r} cannot be named {name!r}: {error.reason}") from None
+        self._number[name] = i
+        self.ops[i] = replace(self.ops[i], id=name)
+        for j in {j for t in self.op_outputs[i] for j, _ in self._readers_of(t)}:
+            names = tuple(map(self.tensor_name, self.op_inputs[j]))
+            self.ops[j] = replace(self.ops[j], inputs=names)
+
+    def copy(self) -> Self:
+        """Return an independent copy of the graph, with handles of its own."""
+        return deepcopy(self)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        other = type(self)()
+        slots = [OpSlot(n) for n in range(len(self.ops))]
+        memo.update(zip(map(id, self._slots), slots, strict=True))  # for handles copied with it
+        own = {name: held for name, held in vars(self).items() if name not in CACHES}
+        vars(other).update({name: shallow(held) for name, held in own.items()}, _slots=slots)
+        return other
 
     def tensor(self, which: Tensor | str) -> Tensor:
         """Return the handle of a tensor given by name or handle.
@@ -157,6 +342,13 @@ class Content:
             raise InputError(f"{which!r}: the op has {len(self.op_outputs[number])} output(s)")
         return self.op_outputs[number][output]
 
+    def tensor_name(self, number: int) -> str:
+        """Return the name that files give to a tensor."""
+        producer = self.producers[number]
+        outputs = self.op_outputs[producer]
+        name = self.ops[producer].id
+        return name if len(outputs) == 1 else f"{name}:{number - outputs[0]}"
+
     def op_number(self, which: Tensor | str) -> int:
         """Return the number of an op given by name, or by name or handle of an output.
 
@@ -168,128 +360,6 @@ class Content:
         if isinstance(which, str) and which in self._number:
             return self._number[which]
         return self.producers[self.number(which)]
-
-    def tensor_name(self, number: int) -> str:
-        """Return the name that files give to a tensor."""
-        producer = self.producers[number]
-        outputs = self.op_outputs[producer]
-        name = self.ops[producer].id
-        return name if len(outputs) == 1 else f"{name}:{number - outputs[0]}"
-
-    def _forget(self) -> None:
-        """Clear the caches of readers and pairs."""
-        self._readers: dict[int, list[tuple[int, int]]] = {}
-        self._pairs_of: dict[int, list[int]] = {}
-        self._known_ops = self._known_pairs = 0
-
-    def _readers_of(self, t: int) -> Sequence[tuple[int, int]]:
-        """Return op number and input index of every use of a tensor."""
-        for i in range(self._known_ops, len(self.ops)):
-            for k, x in enumerate(self.op_inputs[i]):
-                self._readers.setdefault(x, []).append((i, k))
-        self._known_ops = len(self.ops)
-        return self._readers.get(t, ())
-
-    def _pairs_with(self, t: int) -> Sequence[int]:
-        """Return the numbers of a tensor's pairs."""
-        for p in range(self._known_pairs, len(self.pairs)):
-            for x in set(self.pairs[p][:2]):
-                self._pairs_of.setdefault(x, []).append(p)
-        self._known_pairs = len(self.pairs)
-        return self._pairs_of.get(t, ())
-
-    def _check_name(self, name: str, outputs: int) -> None:
-        """Refuse an op name that is invalid, taken, or also a tensor's name.
-
-        Tensors of an op ``"b"`` with several outputs are named ``"b:0"``, ``"b:1"``, and so on.
-        """
-        if not isinstance(name, str) or not name:
-            raise OpError("the id must be a nonempty string")
-        if name in self._number:
-            raise OpError("the id is already used by another op")
-        if outputs == 1 and ":" not in name:
-            return
-        head, _, tail = name.rpartition(":")
-        other = self.op_outputs[self._number[head]] if head in self._number else ()
-        if (len(other) > 1 and tail in map(str, range(len(other)))) or (
-            outputs > 1 and any(f"{name}:{i}" in self._number for i in range(outputs))
-        ):
-            raise OpError("the id would make a tensor's name ambiguous")
-
-
-@dataclass(frozen=True)
-class ValuedPair:
-    """Two tensors of one shape, and the value of each position with equal locations."""
-
-    a: Tensor
-    b: Tensor
-    value: Decimal
-
-
-class GraphStore(Content):
-    """Ops, tensors and ValuedPairs; see :class:`layoutopt.Graph`."""
-
-    def add(self, op: UnwindingOp) -> tuple[Tensor, ...]:
-        """Append an op whose inputs are given by name, and return its outputs.
-
-        Raises
-        ------
-        InputError
-            If the name is taken, an input is unknown, or attributes do not fit operands.
-        """
-        inputs = self._operands(op.inputs, op.id, type_name(op))
-        names = tuple(map(self.tensor_name, inputs))
-        return self._append(op if names == op.inputs else replace(op, inputs=names), inputs)
-
-    def _operands(self, inputs: Iterable[Tensor | str], name: str, tag: str) -> tuple[int, ...]:
-        """Return the numbers of an op's inputs; errors name the op."""
-        try:
-            return tuple(map(self.number, inputs))
-        except InputError as error:
-            raise InputError(f"op {name!r} ({tag}): {error.reason}") from None
-
-    def _append(self, op: UnwindingOp, inputs: tuple[int, ...]) -> tuple[Tensor, ...]:
-        before = [self.shapes[t] for t in inputs]
-        try:
-            op, shapes = settle(op, before)
-            self._check_name(op.id, len(shapes))
-        except OpError as error:
-            operands = ", ".join(map(_described, op.inputs, before))
-            tail = f" (operands: {operands})" if operands else ""
-            raise InputError(f"op {op.id!r} ({type_name(op)}): {error}{tail}") from None
-        slot, first = OpSlot(len(self.ops)), len(self.shapes)
-        self._number[op.id] = slot.number
-        self.ops.append(op)
-        self.op_inputs.append(inputs)
-        self.op_outputs.append(range(first, first + len(shapes)))
-        self.shapes.extend(shapes)
-        self.producers.extend([slot.number] * len(shapes))
-        self._slots.append(slot)
-        return tuple([Tensor(self, slot, i) for i in range(len(shapes))])
-
-    def valued_pair(
-        self, a: Tensor | str, b: Tensor | str, value: float | Decimal | str
-    ) -> ValuedPair:
-        """Add a value for each position at which two tensors of one shape have equal locations.
-
-        Parameters
-        ----------
-        value
-            Per element: any finite number, also zero or negative.  A ``float`` stands for its
-            shortest decimal representation; strings and ``Decimal`` are exact.
-
-        Raises
-        ------
-        InputError
-            If the shapes differ or the value is not a finite number.
-        """
-        ta, tb = self.tensor(a), self.tensor(b)
-        if ta.shape != tb.shape:
-            pair = f"{_described(ta.name, ta.shape)} and {_described(tb.name, tb.shape)}"
-            raise InputError(f"valued pair of {pair}: the shapes differ")
-        exact = exact_decimal(value)
-        self.pairs.append((ta.index, tb.index, exact))
-        return ValuedPair(ta, tb, exact)
 
     def op(self, which: Tensor | str) -> UnwindingOp:
         """Return an op given by name, or by name or handle of an output.
@@ -319,7 +389,7 @@ class GraphStore(Content):
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Return all tensors in order of insertion."""
-        return tuple(self.handle(t) for t in range(len(self.shapes)))
+        return tuple(map(self.handle, range(len(self.shapes))))
 
     def sinks(self) -> tuple[Tensor, ...]:
         """Return the tensors whose locations the solver chooses."""
@@ -337,9 +407,16 @@ class GraphStore(Content):
         """Return all outputs of fixed points."""
         return self._of_kind(Kind.FIXED_POINT)
 
+    def _of_kind(self, kind: Kind) -> tuple[Tensor, ...]:
+        found = (self.op_outputs[i] for i, op in enumerate(self.ops) if op.kind is kind)
+        return tuple(self.handle(t) for outputs in found for t in outputs)
+
     def valued_pairs(self) -> tuple[ValuedPair, ...]:
         """Return all pairs in the order of insertion, without merging equal ones."""
-        return tuple(ValuedPair(self.handle(a), self.handle(b), v) for a, b, v in self.pairs)
+        return tuple(map(self._pair, self.pairs))
+
+    def _pair(self, pair: tuple[int, int, Decimal]) -> ValuedPair:
+        return ValuedPair(self.handle(pair[0]), self.handle(pair[1]), pair[2])
 
     def valued_partners(self, which: Tensor | str) -> tuple[tuple[Tensor, Decimal], ...]:
         """Return ``(partner, value)`` for every pair of a tensor."""
@@ -351,22 +428,41 @@ class GraphStore(Content):
         """Return the numbers of the input tensors whose locations an op's output has."""
         return [self.op_inputs[op][i] for i in self.ops[op].carriers(len(self.op_inputs[op]))]
 
+    def _forget(self) -> None:
+        """Clear the caches of readers and pairs."""
+        self._readers: dict[int, list[tuple[int, int]]] = {}
+        self._pairs_of: dict[int, list[int]] = {}
+        self._known_ops = self._known_pairs = 0
+
+    def _readers_of(self, t: int) -> Sequence[tuple[int, int]]:
+        """Return op number and input index of every use of a tensor."""
+        for i in range(self._known_ops, len(self.ops)):
+            for k, x in enumerate(self.op_inputs[i]):
+                self._readers.setdefault(x, []).append((i, k))
+        self._known_ops = len(self.ops)
+        return self._readers.get(t, ())
+
+    def _pairs_with(self, t: int) -> Sequence[int]:
+        """Return the numbers of a tensor's pairs."""
+        for p in range(self._known_pairs, len(self.pairs)):
+            for x in set(self.pairs[p][:2]):
+                self._pairs_of.setdefault(x, []).append(p)
+        self._known_pairs = len(self.pairs)
+        return self._pairs_of.get(t, ())
+
     def __eq__(self, other: object) -> bool:
         """Compare everything that instance files contain."""
         return self._kept() == other._kept() if isinstance(other, GraphStore) else NotImplemented
 
     __hash__ = object.__hash__
 
-    def __repr__(self) -> str:
-        return f"Graph({self.name!r}: {len(self.ops)} ops, {len(self.pairs)} valued pairs)"
-
     def _kept(self) -> tuple[Any, ...]:
         return self.name, self.description, self.ops, self.pairs, self.tile_memory
 
-    def _of_kind(self, kind: Kind) -> tuple[Tensor, ...]:
-        found = (self.op_outputs[i] for i, op in enumerate(self.ops) if op.kind is kind)
-        return tuple(self.handle(t) for outputs in found for t in outputs)
+    def __repr__(self) -> str:
+        return f"Graph({self.name!r}: {len(self.ops)} ops, {len(self.pairs)} valued pairs)"
 
 
-def _described(name: str, shape: Shape) -> str:
-    return f"{name!r} {list(shape)}"
+def _moved(outputs: range, place: dict[int, int]) -> range:
+    first = place[outputs[0]] if outputs else 0
+    return range(first, first + len(outputs))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
+from operator import index
 from typing import Any
 
-from layoutopt.base.errors import InputError
-from layoutopt.graphs import indexing
-from layoutopt.graphs.ops import Kind, OpError, Shape, UnwindingOp, dominates, size
+from layoutopt.base.errors import InputError, errors_at
+from layoutopt.graphs.indexing import dimension, filled, from_end, sampling
+from layoutopt.graphs.ops import Kind, Shape, UnwindingOp, dominates, size
+
+
+def described(name: str, shape: Shape) -> str:
+    """Return what errors call a tensor."""
+    return f"{name!r} {list(shape)}"
 
 
 class OpSlot:
-    """Position of an op in its graph, updated when other ops are removed.
-
-    Parameters
-    ----------
-    number
-        The op's number; -1 after its removal.
-    """
+    """Number of an op in its graph, updated when other ops are removed; -1 for a removed one."""
 
     __slots__ = ("number",)
 
@@ -118,9 +118,10 @@ class Tensor:
             If it is not a permutation of the dimensions.
         """
         rank = self.ndim
+        given = axes[0] if len(axes) == 1 else axes or None
         with self._named():
-            order = indexing.spread(range(rank)[::-1] if axes in ((), (None,)) else axes)
-        same = tuple(indexing.from_end(d, rank) for d in order) == tuple(range(rank))
+            order = integers(range(rank)[::-1] if given is None else given)
+        same = tuple(from_end(d, rank) for d in order) == tuple(range(rank))
         return self if same else self._new("dim_shuffle", order)
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
@@ -131,8 +132,10 @@ class Tensor:
         InputError
             If a dimension is out of range.
         """
+        order = list(range(self.ndim))
         with self._named():
-            order = indexing.swapped(self.ndim, *indexing.spread((axis1, axis2)))
+            i, j = (dimension(axis, self.ndim) for axis in integers((axis1, axis2)))
+        order[i], order[j] = j, i
         return self.transpose(order)
 
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:
@@ -150,7 +153,7 @@ class Tensor:
             If it has another number of elements.
         """
         with self._named():
-            full = indexing.filled(indexing.spread(shape), self.shape)
+            full = filled(integers(shape[0] if len(shape) == 1 else shape), self.shape)
         return self if full == self.shape else self._new("reshape", full)
 
     def flatten(self) -> Tensor:
@@ -175,8 +178,14 @@ class Tensor:
         if axis is None:
             return self._new("squeeze") if 1 in self.shape else self
         with self._named():
-            shape = indexing.squeezed(self.shape, indexing.spread((axis,)))
-        return self.reshape(shape)
+            gone = {dimension(d, self.ndim) for d in integers(axis)}
+            long = next((d for d in sorted(gone) if self.shape[d] != 1), None)
+            if long is not None:
+                raise InputError(
+                    f"dimension {long} has size {self.shape[long]}; only dimensions of size 1 can "
+                    "be squeezed"
+                )
+        return self.reshape([n for d, n in enumerate(self.shape) if d not in gone])
 
     def broadcast_to(self, shape: int | Sequence[int]) -> Tensor:
         """Append an ``expand``, as ``numpy.broadcast_to``.
@@ -187,7 +196,7 @@ class Tensor:
             If the tensor does not broadcast to the shape by NumPy's rules.
         """
         with self._named():
-            given = indexing.spread((shape,))
+            given = integers(shape)
         return self if given == self.shape else self._new("expand", given)
 
     def __getitem__(self, index: Any) -> Tensor:
@@ -207,7 +216,7 @@ class Tensor:
             If the index contains anything else, or an integer out of range.
         """
         with self._named():
-            step = indexing.sampling(self.shape, index)
+            step = sampling(self.shape, index)
         x = self
         if step.box is not None:
             x = self.graph.slice(x, *step.box)
@@ -269,10 +278,18 @@ class Tensor:
         result: Tensor = getattr(self.graph, method)(self, *arguments)
         return result
 
-    @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _named(self) -> errors_at:
         """Add the tensor's name to errors of index arithmetic."""
-        try:
-            yield
-        except OpError as error:
-            raise InputError(f"{self.name!r} {list(self.shape)}: {error}") from None
+        return errors_at(described(self.name, self.shape))
+
+
+def integers(values: Any) -> Shape:
+    """Return one integer, or several, as a tuple of Python integers."""
+    try:
+        if isinstance(values, Integral):
+            return (index(values),)
+        if isinstance(values, Tensor):  # iteration would slice it into rows
+            raise TypeError
+        return tuple(map(index, values))
+    except TypeError:
+        raise InputError(f"{values!r} must be integers") from None

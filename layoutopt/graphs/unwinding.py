@@ -14,7 +14,7 @@ from layoutopt.base.shown import Part, Shown
 from layoutopt.graphs import contractions, growers, indexing
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, one_each
 from layoutopt.graphs.locations import flow, locations_of
-from layoutopt.graphs.ops import Array, Kind, OpError, Shape, size, type_name
+from layoutopt.graphs.ops import Array, Kind, Shape, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 
@@ -181,10 +181,8 @@ def _mask(shape: Shape, region: Any) -> Mask:
                 f"a region must be a Boolean array of shape {list(shape)}, not {given}"
             )
         return np.asarray(region)
-    try:
+    with errors_at(f"a region of a tensor of shape {list(shape)}"):
         indexing.basic(shape, region)
-    except OpError as error:
-        raise InputError(f"a region of a tensor of shape {list(shape)}: {error}") from None
     mask = np.zeros(shape, bool)
     mask[region] = True
     return mask
@@ -240,11 +238,7 @@ def call(
         If a list does not have one entry per copy, or source and destination of a copy have
         different shapes; nothing is added.
     """
-    results = [graph.tensor(x) for x in listed("copies_out", copies_out)]
-    sinks = _sinks(graph, results, names)
-    _tie(graph, "copies_in", copies_in, value, values_in)
-    _tie(graph, "copies_out", zip(results, sinks, strict=True), value, values_out)
-    return sinks
+    return loop(graph, copies_in, (), copies_out, value, values_in, None, values_out, names)
 
 
 @all_or_nothing
