@@ -18,7 +18,7 @@ from layoutopt.base.numbers import to_integers
 from layoutopt.graphs.ops import Barrier, Kind, Source, size
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.tiles.hooks import BUILT_IN, HOOKS, READS, hook
+from layoutopt.tiles.hooks import HOOKS, READS, hook
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map
 
@@ -61,9 +61,8 @@ def own_hooks() -> Iterator[None]:
     try:
         yield
     finally:
-        for name in HOOKS.keys() - BUILT_IN:
-            del HOOKS[name]
-            READS.pop(name, None)
+        HOOKS.clear()
+        READS.clear()
 
 
 def random_hooked(seed: int) -> Graph:

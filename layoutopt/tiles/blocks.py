@@ -91,13 +91,7 @@ class TileMap:
         return outer_sum(rows) if self.size else np.zeros(0, np.int64)
 
     def part(self, start: int, size: int) -> TileMap:
-        """Return the map of a run of elements.
-
-        Parameters
-        ----------
-        start, size
-            First flat element, and how many.
-        """
+        """Return the map of ``size`` elements from flat element ``start`` on."""
         if (start, size) == (0, self.size):
             return self
         stride = self.strides[0] if self.shape else 1
@@ -116,29 +110,13 @@ class TileMap:
 
 
 def even_steps(extent: int, block: int, step: int = 1) -> Steps:
-    """Return steps of equal length, the last one maybe shorter.
-
-    Parameters
-    ----------
-    extent
-        How many indices there are.
-    block
-        How many of them a step has, 1 or more.
-    step
-        By how much the value grows from one step to the next; it begins at 0.
-    """
+    """Return steps of ``block`` indices, fewer in the last, with values 0, ``step``, and so on."""
     starts = np.arange(0, max(extent, 1), block, dtype=np.int64)
     return Steps(starts, step * np.arange(len(starts), dtype=np.int64))
 
 
 def tile_map_of(tiles: Sequence[int] | Array) -> TileMap:
-    """Return the map of a tensor whose elements' tiles are listed, in row-major order.
-
-    Raises
-    ------
-    InputError
-        If they are not integers.
-    """
+    """Return the map of a tensor whose elements' tiles are listed, in row-major order."""
     array = np.asarray(tiles).reshape(-1)
     if array.size and array.dtype.kind not in "iu":
         raise InputError("tiles must be integers")

@@ -32,14 +32,8 @@ NONE = np.zeros(0, np.int64)
 class OperandAxis:
     """An axis of an operand.
 
-    Parameters
-    ----------
-    extent
-        How many indices there are.
-    loop
-        The loop that walks along it; ``None`` for one that every part of the work reads whole.
-    halo
-        How many further indices a part reads than are its own.
+    ``loop`` walks along it; it is None for an axis that every part of the work reads whole.  A part
+    reads ``halo`` further indices than are its own.
     """
 
     extent: int
@@ -54,14 +48,8 @@ Axes = tuple[OperandAxis, ...]
 class Contraction:
     """Nested loops of multiply-accumulates, and the tensors that they read and write.
 
-    Parameters
-    ----------
-    loops
-        The extent of each loop.
-    operands
-        Their axes, those of the result last.
-    inner
-        Multiply-accumulates in the body of the loops.
+    ``loops`` are their extents, ``operands`` the tensors' axes, those of the result last, and
+    ``inner`` the multiply-accumulates in the body of the loops.
     """
 
     loops: tuple[int, ...]
@@ -75,18 +63,9 @@ LARGEST = 2**62
 
 @dataclass(frozen=True)
 class TileThroughput:
-    """Operations and bytes per cycle of a tile.
+    """Number of tiles, and multiply-accumulates and received bytes per cycle of each.
 
-    Parameters
-    ----------
-    tiles
-        Number of tiles.
-    macs_per_cycle
-        Multiply-accumulates of a tile in a cycle.
-    element_bytes
-        Bytes of an element, of partial sums too.
-    bytes_per_cycle
-        What a tile receives in a cycle.
+    ``element_bytes`` are those of partial sums, too.
     """
 
     tiles: int
@@ -107,11 +86,6 @@ def partition(work: Contraction, speed: TileThroughput) -> tuple[int, ...]:
     its shares are, that is the same, and each of them counts as a multiply-accumulate, too.  The
     cheapest partition is taken, of equally cheap ones one of fewest tiles, of these the first in
     lexicographic order.
-
-    Raises
-    ------
-    InputError
-        If an extent is more than 2^62.
     """
     if max(work.loops, default=0) > LARGEST:
         raise InputError(f"a loop has {max(work.loops)} steps, 2^62 are the most")
@@ -143,22 +117,9 @@ def _received(axes: Axes, parts: Array) -> NDArray[np.float64]:
 
 
 def splits(extents: Sequence[int], most: int, also: Array = NONE) -> Array:
-    """Return the ways to cut axes into ``most`` or fewer parts in all.
+    """Return the ways to cut axes into ``most`` or fewer parts in all, shape ``(ways, axes)``.
 
-    Parameters
-    ----------
-    extents
-        The extents of the axes, 1 or more.
-    most
-        The largest product of the numbers of parts.
-    also
-        Numbers of parts to be tried although a smaller one gives equally large blocks.
-
-    Returns
-    -------
-    Array
-        Shape ``(ways, axes)``: the number of parts of each axis.  Of numbers that give equally
-        large blocks the smallest is tried.
+    Of numbers of parts that give equally large blocks the smallest is tried, and those of ``also``.
     """
     tried = [_counts(extent, most, also) for extent in extents]
     while (found := _choices(tried, most)) is None:
@@ -198,13 +159,6 @@ def spread(axes: Axes, parts: Sequence[int]) -> TileMap:
     each axis' blocks into ``q`` pieces: index ``i`` is in piece ``(i * p * q // e) % q``, and
     the pieces of all axes, numbered in row-major order, take these tiles in ascending order.
     The ``q`` are those that make the largest piece smallest, cutting the first axes first.
-
-    Parameters
-    ----------
-    axes
-        The operand's axes.
-    parts
-        Into how many parts each loop is cut.
     """
     strides = [math.prod(parts[loop + 1 :]) for loop in range(len(parts))]
     cuts = [1 if axis.loop is None else parts[axis.loop] for axis in axes]
@@ -224,19 +178,9 @@ def spread(axes: Axes, parts: Sequence[int]) -> TileMap:
 def _pieces(
     blocks: tuple[int, ...], spare: tuple[tuple[int, int], ...]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return how a block is cut into pieces for the tiles that need it.
+    """Return for each axis what each piece of a block along it adds to the tile.
 
-    Parameters
-    ----------
-    blocks
-        The block's extents.
-    spare
-        Number and stride of the parts along each loop that the operand does not have.
-
-    Returns
-    -------
-    tuple of tuple of int
-        For each axis what each piece along it adds to the tile.
+    ``spare`` has number and stride of the parts along each loop that the operand does not have.
     """
     tiles = outer_sum([stride * np.arange(number) for number, stride in spare])
     inner = [math.prod(number for number, _ in spare[i:]) for i in range(len(spare))]
@@ -291,14 +235,7 @@ BATCH, M, K, N = range(4)
 
 
 def matmul_rule(rows: int, columns: int) -> Callable[..., TileMap]:
-    """Return the rule for an operand, or the result, of a matrix product.
-
-    Parameters
-    ----------
-    rows, columns
-        Its loops: ``M`` and ``K`` of the left operand, ``K`` and ``N`` of the right one, ``M``
-        and ``N`` of the result.
-    """
+    """Return the rule for the tensor of a matrix product that has these two loops."""
 
     def rule(
         shape: tuple[int, ...],
@@ -312,31 +249,17 @@ def matmul_rule(rows: int, columns: int) -> Callable[..., TileMap]:
     ) -> TileMap:
         """Lay an operand or the result of a matrix product over the tiles that use it.
 
-        The loops ``(batch, m, k, n)`` are cut into ``(pb, pm, pk, pn)`` parts, see
-        :func:`partition` for how they are chosen, and the part
-        ``(b, i, j, c)`` is computed on tile ``((b * pm + i) * pk + j) * pn + c``.  Element
-        ``(x, y)`` of the left operand is needed by the ``pn`` parts with ``i = x * pm // m``,
-        ``j = y * pk // k``, and each of these holds a piece of the block that they need, see
-        :func:`spread`.  The right operand, ``(k, n)``, is needed by
-        the parts along ``m``.  Of the result, ``(m, n)``, the parts along ``k`` have partial sums,
-        and each of them adds up, and keeps, a piece of the block.
+        The loops ``(batch, m, k, n)`` are cut into ``(pb, pm, pk, pn)`` parts (:func:`partition`),
+        and part ``(b, i, j, c)`` is computed on tile ``((b * pm + i) * pk + j) * pn + c``.  Element
+        ``(x, y)`` of the left operand is needed by the ``pn`` parts with ``i = x * pm // m``, ``j =
+        y * pk // k``, and each of these holds a piece of the block that they need
+        (:func:`spread`).  The right operand, ``(k, n)``, is needed by the parts along ``m``.  Of
+        the result, ``(m, n)``, the parts along ``k`` have partial sums, and each of them adds up,
+        and keeps, a piece of the block.
 
-        Parameters
-        ----------
-        shape, memory
-            The operand's shape, ``(m, k)``, ``(batch, m, k)``, or one that reads in row-major
-            order as these: several leading dimensions, or no ``m`` where that is 1.  Without the
-            batch it is used by all batches.
-        m, k, n, batch
-            Rows of the product, the dimension that is summed over, columns, and how many products
-            of this size there are.
-        macs_per_cycle
-            Multiply-accumulates that a tile does in a cycle.
-
-        Raises
-        ------
-        InputError
-            If a number is no integer of 0 or more, or the shape is another.
+        A shape is ``(m, k)``, ``(batch, m, k)``, or one that reads in row-major order as these:
+        several leading dimensions, or no ``m`` where that is 1.  Without the batch the operand is
+        used by all batches.
         """
         work = _product(m, k, n, batch)
         parts, loops = _cut(memory, work, macs_per_cycle), work.loops
@@ -349,18 +272,6 @@ def matmul_rule(rows: int, columns: int) -> Callable[..., TileMap]:
         return spread((lead, *(OperandAxis(loops[loop], loop) for loop in (rows, columns))), parts)
 
     return rule
-
-
-def product_parts(
-    memory: TileMemory,
-    m: int,
-    k: int,
-    n: int,
-    batch: int = 1,
-    macs_per_cycle: int = MACS_PER_CYCLE,
-) -> tuple[int, ...]:
-    """Return ``(pb, pm, pk, pn)``: into how many parts the loops of a product are cut."""
-    return _cut(memory, _product(m, k, n, batch), macs_per_cycle)
 
 
 def _product(m: int, k: int, n: int, batch: int) -> Contraction:
@@ -406,31 +317,16 @@ def conv_rule(which: int) -> Callable[..., TileMap]:
         The loops ``(batch, groups, out_channels / groups, in_channels / groups, *out_size)`` are
         cut into parts; the kernel's positions are not cut.  Element ``(b, g, c, *x)`` of the data,
         ``g`` being its group, belongs to the parts with the same block of batch, groups, input
-        channels and of each spatial dimension (index ``x`` of ``size`` is in block
-        ``x * p // size``).  The parts along the output channels each hold a piece of that block,
-        see :func:`spread`.  What a part reads beyond its block, the
-        halo of ``kernel - 1`` indices, is counted as received.  A block of the filter, of groups,
-        output and input channels with all of the kernel, is needed by the parts along batch and
-        spatial dimensions.  Of the result, the parts along the input channels have partial sums of
-        the same block, and each of them adds up, and keeps, a piece of it.
+        channels and of each spatial dimension (index ``x`` of ``size`` is in block ``x * p //
+        size``).  The parts along the output channels each hold a piece of that block
+        (:func:`spread`).  What a part reads beyond its block, the halo of ``kernel - 1`` indices,
+        is counted as received.  A block of the filter, of groups, output and input channels with
+        all of the kernel, is needed by the parts along batch and spatial dimensions.  Of the
+        result, the parts along the input channels have partial sums of the same block, and each of
+        them adds up, and keeps, a piece of it.
 
-        Parameters
-        ----------
-        shape, memory
-            ``(batch, in_channels, *size)``, as ONNX has it, ``(out_channels, in_channels / groups,
-            *kernel)`` or ``(batch, out_channels, *out_size)``, and the machine.
-        batch, in_channels, out_channels, groups
-            As the convolution has them; ``groups`` divides both numbers of channels.
-        size, kernel, out_size
-            Extents of data, kernel and output in each spatial dimension.  By default the output
-            has those of the data.
-        macs_per_cycle
-            Multiply-accumulates that a tile does in a cycle.
-
-        Raises
-        ------
-        InputError
-            If a number is wrong, or the shape is another.
+        Shapes are ``(batch, in_channels, *size)``, as ONNX has it, ``(out_channels,
+        in_channels / groups, *kernel)`` and ``(batch, out_channels, *out_size)``.
         """
         sizes = batch, in_channels, out_channels, size, kernel, groups, out_size
         work, shapes = _convolution(*sizes)

@@ -24,24 +24,9 @@ LIMIT = 2 * 10**7
 
 
 def on_each(tiles: TileMap, start: int, loops: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
-    """Return how many elements of a box each tile holds.
+    """Return the tiles that hold elements of a box, ascending, and how many.
 
-    Parameters
-    ----------
-    tiles
-        The tile map of the tensor.
-    start, loops
-        The box: its first flat element, and ``(extent, step)``.
-
-    Returns
-    -------
-    tiles, counts
-        The tiles that hold any, ascending, and their numbers of elements.
-
-    Raises
-    ------
-    SizeError
-        If more than :data:`LIMIT` elements would have to be gone through one by one.
+    The box begins at flat element ``start``; its loops are ``(extent, step)``.
     """
     steps = tuple([step for _, step in loops])
     return _sums([StridedWalk(tiles, start, steps)], [1], [n for n, _ in loops])
@@ -52,20 +37,7 @@ Pairs: TypeAlias = Sequence[tuple[int, tuple[int, ...]]]
 
 
 def together(maps: tuple[TileMap, TileMap], start: tuple[int, ...], loops: Pairs) -> int:
-    """Return for how many pairs of elements both are on the same tile.
-
-    Parameters
-    ----------
-    maps
-        The tile maps of two tensors.
-    start, loops
-        The pairs: the first one, flat, and ``(extent, steps)``.
-
-    Raises
-    ------
-    SizeError
-        If more than :data:`LIMIT` elements would have to be gone through one by one.
-    """
+    """Return for how many pairs of elements of two tensors both are on the same tile."""
     apart, counts = _sums(_walks(maps, start, loops), [1, -1], [n for n, _ in loops])
     return int(counts[apart == 0].sum())
 
@@ -73,24 +45,7 @@ def together(maps: tuple[TileMap, TileMap], start: tuple[int, ...], loops: Pairs
 def on_both(
     maps: tuple[TileMap, TileMap], start: tuple[int, ...], loops: Pairs
 ) -> tuple[Array, Array]:
-    """Return for how many pairs of elements both are on the same tile, by tile.
-
-    Parameters
-    ----------
-    maps, start, loops
-        As for :func:`together`.
-
-    Returns
-    -------
-    tiles, counts
-        The tiles on which both elements of some pair are, ascending, and the numbers of these.
-
-    Raises
-    ------
-    SizeError
-        If more than :data:`LIMIT` elements, or pairs of tiles, would have to be gone through
-        one by one.
-    """
+    """Return the tiles on which both elements of some pair are, ascending, and how many pairs."""
     if not maps[1].size:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     above = maps[1].span()[1] + 1
@@ -104,14 +59,7 @@ def on_both(
 class StridedWalk:
     """A walk through the elements of a tensor on tiles.
 
-    Parameters
-    ----------
-    tiles
-        The tensor's tile map.
-    start
-        The flat element at which all loops begin.
-    steps
-        The flat elements that one step of each loop goes on.
+    All loops begin at one flat element; one step of each goes on by so many flat elements.
     """
 
     tiles: TileMap
@@ -193,10 +141,7 @@ def _stretches(
 ) -> tuple[list[Array], Array]:
     """Cut some loops' steps so that no walk changes its tile within a stretch.
 
-    Returns
-    -------
-    flats, lengths
-        For each walk the flat element at which each stretch begins, and the stretches' lengths.
+    Returned are, for each walk, the flat element at which each stretch begins, and their lengths.
     """
     total = math.prod(extents[k] for k in loops)
     if not any(axes for _, _, axes in moved):

@@ -3,6 +3,8 @@
 A hook is a function ``(inputs, shapes, memory)``.  ``inputs`` holds an array of tiles for each
 input, of the input's shape; ``shapes`` the shapes of the outputs; ``memory`` is the machine.  It
 returns a list with an array of tiles for each output.  Equal inputs must give equal outputs.
+
+The package's own hooks lay each output like every so-many-th element of an input.
 """
 
 from __future__ import annotations
@@ -19,61 +21,37 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError
 from layoutopt.tiles.memory import TileMemory
 
+Array = NDArray[np.int64]
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Strided:
-    """An output that lies like every so-many-th element of an input.
+    """An output that lies like every so-many-th element of input number ``source``.
 
     Element ``f`` of the output, in row-major order, has index ``i`` in an array of shape
     ``counts``; it lies where element ``(i_0 * strides_0, i_1 * strides_1, ...)`` of the input does.
-
-    Parameters
-    ----------
-    source
-        The number of the input.
-    strides, counts
-        One number for each of its dimensions.
     """
 
     source: int
     strides: tuple[int, ...]
     counts: tuple[int, ...]
 
-
-def strided(name: str, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Strided]:
-    """Return how each output of a built-in hook lies.
-
-    Parameters
-    ----------
-    name
-        The hook.
-    inputs, outputs
-        Their shapes.
-
-    Raises
-    ------
-    InputError
-        If it does not fit these shapes.
-    """
-    if not inputs:
-        raise InputError("needs an input")
-    return _STRIDED[name](inputs, outputs)
+    def taken(self, inputs: Sequence[Array]) -> Array:
+        """Return the input's elements, in shape ``counts``."""
+        index: list[Any] = [
+            slice(0, max(0, (n - 1) * step + 1), step)
+            for n, step in zip(self.counts, self.strides, strict=True)
+        ]
+        return inputs[self.source][(*index, ...)]  # the ellipsis keeps a rank-0 array an array
 
 
 def _along(small: Shape, large: Shape) -> list[tuple[int, int]]:
     return list(zip(small, large, strict=True))
 
 
-def kept(small: Shape, large: Shape) -> list[bool]:
-    """Return which dimensions a reduction keeps.
-
-    Raises
-    ------
-    InputError
-        If the one shape is no reduction of the other.
-    """
+def _kept(small: Shape, large: Shape) -> list[bool]:
+    """Return which dimensions a reduction keeps."""
     if len(small) == len(large):
         stays = [m == n for m, n in _along(small, large)]
         fits = all(k or m == 1 for k, m in zip(stays, small, strict=True))
@@ -90,21 +68,28 @@ def kept(small: Shape, large: Shape) -> list[bool]:
 
 
 def _same(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Strided]:
+    """Lay output ``k`` like input ``k``, which has its shape."""
     if list(inputs) != list(outputs):
         raise InputError("as many outputs as inputs are needed, each of its input's shape")
     return [Strided(k, (1,) * len(s), s) for k, s in enumerate(outputs)]
 
 
 def _reduce(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Strided]:
+    """Lay outputs like the first element of each range of the first input that is reduced.
+
+    An output of the input's rank has 1 where it is reduced; in one of lower rank, each dimension
+    is the first of the input that fits, from left to right.
+    """
     large, found = inputs[0], []
     for small in outputs:
-        stays = zip(kept(small, large), large, strict=True)
+        stays = zip(_kept(small, large), large, strict=True)
         counts = tuple(n if k else 1 for k, n in stays)
         found.append(Strided(0, (1,) * len(large), counts))
     return found
 
 
 def _broadcast(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Strided]:
+    """Lay operands like the first element of the first input that they are broadcast to."""
     large, found = inputs[0], []
     for small in outputs:
         full = (1,) * (len(large) - len(small)) + small
@@ -116,6 +101,10 @@ def _broadcast(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Stride
 
 
 def _pool(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Strided]:
+    """Lay outputs like the first element of each window of the first input.
+
+    For ``n`` indices of the input and ``m`` of the output windows begin ``n // m`` apart.
+    """
     large, found = inputs[0], []
     for small in outputs:
         if len(small) != len(large) or any(m > n for m, n in _along(small, large)):
@@ -125,16 +114,14 @@ def _pool(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Strided]:
     return found
 
 
-_STRIDED: dict[str, Callable[[Sequence[Shape], Sequence[Shape]], list[Strided]]] = {
+BUILT_IN: dict[str, Callable[[Sequence[Shape], Sequence[Shape]], list[Strided]]] = {
     "same": _same,
-    "normalisation": _reduce,
+    "normalisation": _reduce,  # what has the input's shape lies like it
     "reduce": _reduce,
     "broadcast": _broadcast,
     "pool": _pool,
 }
-
-
-Array = NDArray[np.int64]
+"""The package's own hooks, by names that users' hooks cannot take."""
 
 Hook = Callable[..., Any]
 """``(inputs, shapes, memory)``, returning a list of arrays of tiles, one for each output."""
@@ -145,82 +132,8 @@ Reads = Callable[[list[Shape], list[Shape]], Any]
 
 AnyHook = TypeVar("AnyHook", bound=Hook)
 
-
-def same(inputs: list[Array], shapes: list[Shape], memory: TileMemory) -> list[Array]:
-    """Lay every output like the input of the same number, which has its shape.
-
-    ``out_k[i]`` lies where ``in_k[i]`` does.
-    """
-    return [tiles.reshape(shape) for tiles, shape in zip(inputs, shapes, strict=True)]
-
-
-def normalisation(inputs: list[Array], shapes: list[Shape], memory: TileMemory) -> list[Array]:
-    """Lay outputs like the first input, and statistics of it as :func:`reduce` does.
-
-    ``out[i]`` lies where ``in_0[i]`` does; an output of another shape is a statistic.
-    """
-    first = inputs[0]
-    statistics = reduce(inputs, [s for s in shapes if s != first.shape], memory)
-    return [first.copy() if s == first.shape else statistics.pop(0) for s in shapes]
-
-
-def reduce(inputs: list[Array], shapes: list[Shape], memory: TileMemory) -> list[Array]:
-    """Lay outputs like the first element of each range of the first input that is reduced.
-
-    ``out[i]`` lies where ``in_0[j]`` does, ``j`` being ``i`` along the dimensions that are kept
-    and 0 along the others.  An output of the same rank has 1 where it is reduced; in one of
-    lower rank, each dimension is the first of the input that fits, from left to right.
-    """
-    first = inputs[0]
-    return [
-        first[tuple(slice(None) if k else slice(0, 1) for k in kept(s, first.shape))].reshape(s)
-        for s in shapes
-    ]
-
-
-def broadcast(inputs: list[Array], shapes: list[Shape], memory: TileMemory) -> list[Array]:
-    """Lay operands like the first element of the first input that they are broadcast to.
-
-    ``out[i]`` lies where ``in_0[j]`` does, ``j`` being ``i`` along common dimensions, counted from
-    the last as in NumPy, and 0 along those that the operand lacks, or has as 1.
-    """
-    first = inputs[0]
-    found = []
-    for shape in shapes:
-        if math.prod(shape):
-            taken = first[(0,) * (first.ndim - len(shape))]
-            found.append(np.asarray(taken[np.ix_(*map(np.arange, shape))] if shape else taken))
-        else:
-            found.append(np.zeros(shape, np.int64))
-    return found
-
-
-def pool(inputs: list[Array], shapes: list[Shape], memory: TileMemory) -> list[Array]:
-    """Lay outputs like the first element of each window of the first input.
-
-    ``out[i]`` lies where ``in_0[j]`` does, ``j_d = i_d * (n_d // m_d)`` for ``n_d`` indices of the
-    input and ``m_d`` of the output: windows begin so far apart, and the first at 0.
-    """
-    first = inputs[0]
-    return [
-        first[
-            np.ix_(*[np.arange(m) * (n // max(m, 1)) for m, n in zip(s, first.shape, strict=True)])
-        ].reshape(s)
-        for s in shapes
-    ]
-
-
-HOOKS: dict[str, Hook] = {
-    "same": same,
-    "normalisation": normalisation,
-    "reduce": reduce,
-    "broadcast": broadcast,
-    "pool": pool,
-}
-"""Hooks by name; :func:`hook` adds to them."""
-
-BUILT_IN = frozenset(HOOKS)
-"""The names that users' hooks cannot take."""
+HOOKS: dict[str, Hook] = {}
+"""Users' hooks by name; :func:`hook` adds to them."""
 
 READS: dict[str, Reads] = {}
 """What users' hooks say that they read."""
@@ -272,19 +185,15 @@ def hook(name: str, *, reads: Reads | None = None) -> Callable[[AnyHook], AnyHoo
 def strided_outputs(
     name: str, inputs: Sequence[Shape], outputs: Sequence[Shape]
 ) -> list[Strided] | None:
-    """Return how the outputs of a built-in hook lie; ``None`` for hooks of users.
-
-    Raises
-    ------
-    InputError
-        If there is no such hook, or it does not fit the shapes.
-    """
-    if name not in HOOKS:
-        raise InputError(f"unknown hook {name!r}; known: {', '.join(HOOKS)}")
-    if name not in BUILT_IN:
+    """Return how the outputs of a built-in hook lie; ``None`` for hooks of users."""
+    if name in HOOKS:
         return None
+    if name not in BUILT_IN:
+        raise InputError(f"unknown hook {name!r}; known: {', '.join([*BUILT_IN, *HOOKS])}")
+    if not inputs:
+        raise InputError(f"hook {name!r}: needs an input")
     try:
-        return strided(name, inputs, outputs)
+        return BUILT_IN[name](inputs, outputs)
     except InputError as error:
         raise InputError(f"hook {name!r}: {error.reason}") from None
 
@@ -294,15 +203,7 @@ def read_elements(
 ) -> list[Array] | None:
     """Return which input elements decide each output element of a user's hook, if it says so.
 
-    Returns
-    -------
-    list of array
-        For each output shape ``(elements, k)``: elements counted through all inputs.
-
-    Raises
-    ------
-    InputError
-        If what it says is nothing of the kind.
+    For each output shape ``(elements, k)``: elements counted through all inputs.
     """
     if name not in READS:
         return None
@@ -329,24 +230,7 @@ def read_elements(
 def hooked_tiles(
     name: str, inputs: Sequence[Array], shapes: Sequence[Shape], memory: TileMemory
 ) -> list[Array]:
-    """Return the tiles of a barrier's outputs.
-
-    Parameters
-    ----------
-    name
-        The hook.
-    inputs
-        The tiles of each input, in its shape.
-    shapes
-        The shape of each output.
-    memory
-        The machine.
-
-    Raises
-    ------
-    InputError
-        If there is no such hook, it does not fit the shapes, it fails, or what it returns is
-        not an array of tiles of the machine for each output.
+    """Return the tiles of a barrier's outputs, in their shapes, from those of its inputs.
 
     Examples
     --------
@@ -356,12 +240,12 @@ def hooked_tiles(
     [0, 2]
     """
     wanted = [tuple(shape) for shape in shapes]
-    strided_outputs(name, [tiles.shape for tiles in inputs], wanted)  # or the shapes do not fit
+    lies = strided_outputs(name, [tiles.shape for tiles in inputs], wanted)
+    if lies is not None:
+        return [how.taken(inputs).reshape(shape) for how, shape in zip(lies, wanted, strict=True)]
     try:
         found = HOOKS[name]([tiles.copy() for tiles in inputs], list(wanted), memory)
     except Exception as error:  # a user's function may raise anything
-        if name in BUILT_IN:
-            raise
         raise InputError(f"hook {name!r}: failed with {type(error).__name__}: {error}") from error
     if not isinstance(found, list | tuple) or len(found) != len(wanted):
         raise InputError(f"hook {name!r}: must return a list of {len(wanted)} arrays of tiles")

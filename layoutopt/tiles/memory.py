@@ -77,13 +77,7 @@ class TileMemory(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         return self.tiles * self.bytes_per_tile
 
     def bytes_of(self, tensor: str) -> int:
-        """Return the bytes of an element of a tensor.
-
-        Parameters
-        ----------
-        tensor
-            The tensor's name; ``"default"`` for any that ``element_bytes`` does not name.
-        """
+        """Return the bytes of an element of a tensor, given by name."""
         default = self.element_bytes.get("default", DEFAULT_ELEMENT_BYTES)
         return self.element_bytes.get(tensor, default)
 
@@ -123,13 +117,7 @@ is assumed.  Part of a real tile's memory holds code: give a smaller ``bytes_per
 
 
 def known_memory(given: TileMemory | str) -> TileMemory:
-    """Return a memory itself, or the preset of a name.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
+    """Return a memory itself, or the preset of a name."""
     if isinstance(given, TileMemory):
         return given
     if isinstance(given, str) and given in PRESETS:

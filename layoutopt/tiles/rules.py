@@ -28,29 +28,14 @@ def linear(
     """Lay a tensor's elements, in row-major order, over the tiles from tile 0 on.
 
     With ``grains = ceil(elements / grain)``, element ``f`` is on tile ``f // chunk``, where
-    ``chunk = max(ceil(min_elements_per_tile / grain), ceil(grains / tiles)) * grain``.
+    ``chunk = max(ceil(min_elements_per_tile / grain), ceil(grains / tiles)) * grain``; the default
+    grain is the memory's.
 
-    Parameters
-    ----------
-    shape, memory
-        The tensor's shape, and the machine.
-    min_elements_per_tile
-        How many elements a tile gets at least, but for the last tile; 1 by default.
-    grain
-        How many consecutive elements share a tile; the memory's by default.
-    boxes
-        Whether every tile gets a box of the tensor, which makes larger chunks: with ``p`` tiles
-        to fill, outer dimensions are cut into single indices while their product ``o`` is at
-        most ``p``, and the next one, of ``n`` indices, into blocks of ``ceil(n / (p // o))``.
-        Where grains would cross blocks, chunks are as without.
+    With ``boxes`` every tile gets a box of the tensor, which makes larger chunks: with ``p`` tiles
+    to fill, outer dimensions are cut into single indices while their product ``o`` is at
+    most ``p``, and the next one, of ``n`` indices, into blocks of ``ceil(n / (p // o))``.
+    Where grains would cross blocks, chunks are as without.
 
-    Raises
-    ------
-    InputError
-        If a number is below 1, or ``boxes`` neither true nor false.
-
-    Notes
-    -----
     The same idea as ``poputil::mapTensorLinearly`` in Graphcore's poplibs.
     """
     grain = least("grain", memory.grain if grain is None else grain)
@@ -97,26 +82,12 @@ def _boxes(shape: tuple[int, ...], tiles: int, grain: int) -> TileMap | None:
 def grid(
     shape: tuple[int, ...], memory: TileMemory, *, blocks: Sequence[int], first: int = 0
 ) -> TileMap:
-    """Cut each dimension into blocks, and give every block a tile.
+    """Cut each dimension into a number of blocks, and give every block a tile, from ``first`` on.
 
     The element at index ``i`` is on tile ``first + sum_a (i_a // size_a) * stride_a`` with
     ``size_a = ceil(shape_a / blocks_a)`` and ``stride_a = blocks_{a+1} * blocks_{a+2} * ...``:
     blocks are numbered in row-major order.  The last blocks of a dimension may be smaller, or
     missing.
-
-    Parameters
-    ----------
-    shape, memory
-        The tensor's shape, and the machine.
-    blocks
-        The number of blocks along each dimension, 1 or more.
-    first
-        The tile of the first block.
-
-    Raises
-    ------
-    InputError
-        If there is not one number for each dimension, or there are more blocks than tiles.
     """
     counts = integers("blocks", blocks, 1)
     start = least("first", first, 0)
@@ -206,29 +177,20 @@ MOST_ELEMENTS = 10**8
 """Up to so many elements a map may be made one by one."""
 
 
-def taken(whole: TileMap, shape: Sequence[int], indices: Sequence[Array]) -> TileMap:
-    """Return the tiles of those elements of a tensor whose index along each axis is in a list.
-
-    Parameters
-    ----------
-    whole
-        The tensor's map, whose axes may be others.
-    shape
-        The tensor's shape.
-    indices
-        For each dimension the indices that are taken, in the order of the answer.
-
-    Raises
-    ------
-    InputError
-        If the map's axes are others, and too many elements are taken to look at each.
-    """
-    extents = tuple(map(len, indices))
+def _taken(
+    shape: tuple[int, ...],
+    memory: TileMemory,
+    rule: Mapping[str, Any] | None,
+    indices: Sequence[Array],
+) -> TileMap:
+    """Return the tiles of the elements of a tensor whose index along each axis is in a list."""
+    whole = tile_map(shape, memory, rule)
     if [n for n in whole.shape if n != 1] == [n for n in shape if n != 1]:
         return _by_axis(whole, shape, indices)
-    if math.prod(extents) > MOST_ELEMENTS:
+    count = math.prod(map(len, indices))
+    if count > MOST_ELEMENTS:
         raise InputError(
-            f"the other tensor's tiles do not follow its dimensions, and {math.prod(extents):,} "
+            f"the other tensor's tiles do not follow its dimensions, and {count:,} "
             f"elements are too many to look at each; at most {MOST_ELEMENTS:,}"
         )
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
@@ -246,102 +208,10 @@ def _by_axis(whole: TileMap, shape: Sequence[int], indices: Sequence[Array]) -> 
     first = sum((steps.values for extent, steps in axes if extent == 1), np.zeros(1, np.int64))
     nothing = Steps(np.zeros(1, np.int64), np.zeros(1, np.int64))
     found = [
-        nothing if extent == 1 else _along(next(long), index)
+        nothing if extent == 1 else Steps(np.arange(len(index)), next(long).at(index)).merged()
         for extent, index in zip(shape, indices, strict=True)
     ]
     return TileMap((1, *map(len, indices)), (Steps(nothing.starts, first), *found))
-
-
-def _along(steps: Steps, indices: Array) -> Steps:
-    """Return the steps of some indices along an axis."""
-    return Steps(np.arange(len(indices)), steps.at(indices)).merged()
-
-
-def broadcast_indices(small: Sequence[int], large: Sequence[int], axis: int) -> list[Array]:
-    """Return the indices of the first elements that a tensor is broadcast to.
-
-    Parameters
-    ----------
-    small, large
-        The tensor's shape, and what it is broadcast to.
-    axis
-        The dimension of ``large`` that the first of ``small`` belongs to.
-
-    Raises
-    ------
-    InputError
-        If it does not broadcast so.
-    """
-    full = (1,) * axis + tuple(small) + (1,) * (len(large) - axis - len(small))
-    fits = axis >= 0 and len(full) == len(large)
-    if not fits or any(n not in (1, m) for n, m in zip(full, large, strict=True)):
-        raise InputError(
-            f"shape {list(small)} from dimension {axis} on does not broadcast to {list(large)}"
-        )
-    return [np.arange(n) for n in full]
-
-
-def reduced_indices(small: Sequence[int], large: Sequence[int], axes: Sequence[int]) -> list[Array]:
-    """Return the indices of the first elements that are reduced.
-
-    Parameters
-    ----------
-    small, large
-        The shapes of the result, where reduced dimensions are 1 or missing, and of what is
-        reduced.
-    axes
-        The reduced dimensions of ``large``.
-
-    Raises
-    ------
-    InputError
-        If a dimension is none of ``large``, or the result has another shape.
-    """
-    strange = [a for a in axes if a >= len(large)]
-    if strange:
-        raise InputError(f"axes: {strange[0]} is no dimension of {list(large)}")
-    kept = [n for a, n in enumerate(large) if a not in axes]
-    ones = [1 if a in axes else n for a, n in enumerate(large)]
-    if list(small) not in (kept, ones):
-        raise InputError(f"shape {list(small)} does not fit; {kept} or {ones} is needed")
-    # The first element of nothing is none, so an empty range needs an empty result.
-    if math.prod(small) and not math.prod(large):
-        raise InputError(f"of {list(large)} nothing is reduced, so there is no first element")
-    return [np.arange(n) for n in ones]
-
-
-def window_indices(
-    small: Sequence[int], large: Sequence[int], strides: Sequence[int], padding: Sequence[int]
-) -> list[Array]:
-    """Return the indices of the first elements of windows.
-
-    Parameters
-    ----------
-    small, large
-        The shapes of the result and of what the windows move over, with the same leading
-        dimensions.
-    strides, padding
-        By how much a window moves in each of the other dimensions, and how many elements are
-        added there before the first.
-
-    Raises
-    ------
-    InputError
-        If the shapes do not fit, or a window lies behind the last element.
-    """
-    lead = len(large) - len(strides)
-    if len(small) != len(large) or lead < 0 or list(small[:lead]) != list(large[:lead]):
-        raise InputError(
-            f"shape {list(small)} does not fit windows over the last {len(strides)} dimensions "
-            f"of {list(large)}"
-        )
-    found = [np.arange(n) for n in small[:lead]]
-    for d, (stride, before) in enumerate(zip(strides, padding, strict=True), lead):
-        first = np.maximum(np.arange(small[d]) * stride - before, 0)
-        if small[d] and first[-1] >= large[d]:
-            raise InputError(f"dimension {d}: a window lies behind the {large[d]} elements")
-        found.append(first)
-    return found
 
 
 AnyRule = TypeVar("AnyRule", bound=Rule)
@@ -376,10 +246,16 @@ def tile_map(
     [[0, 0, 1, 1], [0, 0, 1, 1]]
     """
     shape = integers("shape", shape, 0)
-    name, function, parameters = _looked_up(DEFAULT if rule is None else rule)
+    given = DEFAULT if rule is None else rule
+    if not isinstance(given, Mapping):
+        raise InputError(f"a rule must be a dictionary with a 'kind', not {given!r}")
+    name = given.get("kind")
+    if not isinstance(name, str) or name not in RULES:
+        raise InputError(f"unknown rule {name!r}; known: {', '.join(RULES)}")
+    parameters = {key: value for key, value in given.items() if key != "kind"}
     try:
-        check_parameters(function, parameters)
-        found = mapped(_called(name, function, shape, memory, parameters), shape)
+        check_parameters(RULES[name], parameters)
+        found = mapped(_called(name, shape, memory, parameters), shape)
         check_range(found, memory)
     except InputError as error:
         raise InputError(f"rule {name!r}: {error.reason}") from None
@@ -432,30 +308,20 @@ def bias(
     rule: Mapping[str, Any] | None = None,
     axis: int | None = None,
 ) -> TileMap:
-    """Lay an operand that is broadcast like what it is broadcast to.
+    """Lay an operand like the first element of the tensor ``of`` that it is broadcast to.
 
-    An element is on the tile of the first element of the other tensor that it is broadcast to:
-    the one whose index is 0 along all dimensions that the operand lacks, or has as 1.
-
-    Parameters
-    ----------
-    shape, memory
-        The operand's shape, and the machine.
-    of, rule
-        Shape and rule of the tensor that it is broadcast to; the linear rule by default.
-    axis
-        The dimension of ``of`` that the operand's first one belongs to.  By default the last
-        ones belong together, as in NumPy; the bias of a convolution has 1.
-
-    Raises
-    ------
-    InputError
-        If the shape does not broadcast so, or the other rule does not fit.
+    ``axis`` is the dimension of ``of`` that the operand's first one belongs to.  By default the
+    last ones belong together, as in NumPy; the bias of a convolution has 1.
     """
     large = integers("of", of, 0)
     first = len(large) - len(shape) if axis is None else least("axis", axis, 0)
-    indices = broadcast_indices(shape, large, first)
-    return taken(tile_map(large, memory, rule), large, indices)
+    full = (1,) * first + shape + (1,) * (len(large) - first - len(shape))
+    fits = first >= 0 and len(full) == len(large)
+    if not fits or any(n not in (1, m) for n, m in zip(full, large, strict=True)):
+        raise InputError(
+            f"shape {list(shape)} from dimension {first} on does not broadcast to {list(large)}"
+        )
+    return _taken(large, memory, rule, [np.arange(n) for n in full])
 
 
 def reduction(
@@ -466,25 +332,22 @@ def reduction(
     axes: Sequence[int],
     rule: Mapping[str, Any] | None = None,
 ) -> TileMap:
-    """Lay the result of a reduction like the first element of each range that is reduced.
+    """Lay the result of a reduction like the first element of each range of ``of``.
 
-    Parameters
-    ----------
-    shape, memory
-        The result's shape, where reduced dimensions are 1 or missing, and the machine.
-    of, rule
-        Shape and rule of the tensor that is reduced; the linear rule by default.
-    axes
-        The reduced dimensions of ``of``, counted from 0.
-
-    Raises
-    ------
-    InputError
-        If the shapes do not fit each other, or the other rule does not fit.
+    The reduced ``axes`` are 1 in the result, or missing.
     """
-    large = integers("of", of, 0)
-    indices = reduced_indices(shape, large, integers("axes", axes, 0))
-    return taken(tile_map(large, memory, rule), large, indices)
+    large, reduced = integers("of", of, 0), integers("axes", axes, 0)
+    strange = [a for a in reduced if a >= len(large)]
+    if strange:
+        raise InputError(f"axes: {strange[0]} is no dimension of {list(large)}")
+    kept = [n for a, n in enumerate(large) if a not in reduced]
+    ones = [1 if a in reduced else n for a, n in enumerate(large)]
+    if list(shape) not in (kept, ones):
+        raise InputError(f"shape {list(shape)} does not fit; {kept} or {ones} is needed")
+    # The first element of nothing is none, so an empty range needs an empty result.
+    if math.prod(shape) and not math.prod(large):
+        raise InputError(f"of {list(large)} nothing is reduced, so there is no first element")
+    return _taken(large, memory, rule, [np.arange(n) for n in ones])
 
 
 def pooling(
@@ -496,29 +359,26 @@ def pooling(
     padding: Sequence[int] | None = None,
     rule: Mapping[str, Any] | None = None,
 ) -> TileMap:
-    """Lay the result of a pooling like the first element of each window.
+    """Lay the result of a pooling like the first element of each window that moves over ``of``.
 
-    In a dimension with stride ``s`` and ``p`` elements of padding before the first, the window of
-    index ``o`` begins at ``max(o * s - p, 0)``.
-
-    Parameters
-    ----------
-    shape, memory
-        The result's shape, and the machine.
-    of, rule
-        Shape and rule of the tensor that windows move over; the linear rule by default.
-    strides, padding
-        One number for each of the last dimensions; no padding by default.
-
-    Raises
-    ------
-    InputError
-        If the shapes do not fit each other, or the other rule does not fit.
+    ``strides`` and ``padding`` are of the last dimensions.  With stride ``s`` and ``p`` elements of
+    padding before the first, the window of index ``o`` begins at ``max(o * s - p, 0)``.
     """
     large, steps = integers("of", of, 0), integers("strides", strides)
-    before = integers("padding", [0] * len(steps) if padding is None else padding, 0, len(steps))
-    indices = window_indices(shape, large, steps, before)
-    return taken(tile_map(large, memory, rule), large, indices)
+    pads = integers("padding", [0] * len(steps) if padding is None else padding, 0, len(steps))
+    lead = len(large) - len(steps)
+    if len(shape) != len(large) or lead < 0 or shape[:lead] != large[:lead]:
+        raise InputError(
+            f"shape {list(shape)} does not fit windows over the last {len(steps)} dimensions "
+            f"of {list(large)}"
+        )
+    indices = [np.arange(n) for n in shape[:lead]]
+    for d, (stride, before) in enumerate(zip(steps, pads, strict=True), lead):
+        first = np.maximum(np.arange(shape[d]) * stride - before, 0)
+        if shape[d] and first[-1] >= large[d]:
+            raise InputError(f"dimension {d}: a window lies behind the {large[d]} elements")
+        indices.append(first)
+    return _taken(large, memory, rule, indices)
 
 
 RULES: dict[str, Rule] = {
@@ -543,26 +403,12 @@ BUILT_IN = frozenset(RULES)
 """The names that users' rules cannot take."""
 
 
-def _looked_up(given: Mapping[str, Any]) -> tuple[str, Rule, dict[str, Any]]:
-    """Return a rule's name, function and parameters."""
-    if not isinstance(given, Mapping):
-        raise InputError(f"a rule must be a dictionary with a 'kind', not {given!r}")
-    name = given.get("kind")
-    if not isinstance(name, str) or name not in RULES:
-        raise InputError(f"unknown rule {name!r}; known: {', '.join(RULES)}")
-    return name, RULES[name], {key: value for key, value in given.items() if key != "kind"}
-
-
 def _called(
-    name: str,
-    function: Rule,
-    shape: tuple[int, ...],
-    memory: TileMemory,
-    parameters: Mapping[str, Any],
+    name: str, shape: tuple[int, ...], memory: TileMemory, parameters: Mapping[str, Any]
 ) -> Any:
     """Return what a rule returns; whatever a user's rule raises becomes one line."""
     try:
-        return function(shape, memory, **parameters)
+        return RULES[name](shape, memory, **parameters)
     except InputError:
         raise
     except Exception as error:  # a user's function may raise anything

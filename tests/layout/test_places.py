@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from layoutopt.layout.mapping import layout_rule, tile_mapping
 from layoutopt.layout.placement import convert_shape, placement
 from layoutopt.layout.transform import apply, transform
 from layoutopt.tiles.memory import TileMemory
-from layoutopt.tiles.rules import BUILT_IN, RULES, rule, tile_map
+from layoutopt.tiles.rules import rule, tile_map
 from tests.layout.drawn import Case, cases, cells
 from tests.support import proved, refused
 
@@ -140,14 +140,6 @@ def test_shapes_convert_for_whole_blocks(case: Case) -> None:
 
 
 MEMORY = TileMemory(4, 1024)
-
-
-@pytest.fixture(autouse=True)
-def own_rules() -> Iterator[None]:
-    """Take away the rules that a test adds."""
-    yield
-    for name in RULES.keys() - BUILT_IN:
-        del RULES[name]
 
 
 @given(cases(), st.integers(1, 9), st.sampled_from((None, 1, 3)), st.integers(1, 4))

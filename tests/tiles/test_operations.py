@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutopt.tiles import rules
-from layoutopt.tiles.contractions import TileThroughput, _convolution, partition, product_parts
+from layoutopt.tiles.contractions import (
+    MACS_PER_CYCLE,
+    TileThroughput,
+    _convolution,
+    _cut,
+    _product,
+    partition,
+)
 from layoutopt.tiles.memory import PRESETS, TileMemory
 from layoutopt.tiles.rules import tile_map
 from tests.support import refused
@@ -21,6 +28,13 @@ from tests.support import refused
 
 KINDS = {"matmul_lhs": ("m", "k"), "matmul_rhs": ("k", "n"), "matmul_out": ("m", "n")}
 LOOPS = ("batch", "m", "k", "n")
+
+
+def product_parts(
+    memory: TileMemory, m: int, k: int, n: int, batch: int = 1, macs_per_cycle: int = MACS_PER_CYCLE
+) -> tuple[int, ...]:
+    """Return into how many parts each loop of a product is cut."""
+    return _cut(memory, _product(m, k, n, batch), macs_per_cycle)
 
 
 def tiles_of(kind: str, sizes: dict[str, int], memory: TileMemory, batched: bool) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from layoutopt.tiles.blocks import Steps, TileMap, even_steps
-from layoutopt.tiles.hooks import BUILT_IN, HOOKS, READS, hook, hooked_tiles, read_elements
+from layoutopt.tiles.hooks import HOOKS, hook, hooked_tiles, read_elements
 from layoutopt.tiles.memory import PRESETS, TileMemory
-from layoutopt.tiles.rules import BUILT_IN as RULES_BUILT_IN
 from layoutopt.tiles.rules import RULES, rule, tile_map
 from tests.support import refused
 
@@ -20,14 +19,6 @@ from tests.support import refused
 
 
 MEMORY = TileMemory(8, 1024)
-
-
-@pytest.fixture(autouse=True)
-def own_rules() -> Iterator[None]:
-    """Take away the rules that a test adds."""
-    yield
-    for name in RULES.keys() - RULES_BUILT_IN:
-        del RULES[name]
 
 
 def test_names_that_cannot_be_taken() -> None:
@@ -121,15 +112,6 @@ def test_bad_shapes(shape: Any) -> None:
 
 
 SQUARE = np.array([[0, 1, 2, 3], [4, 5, 6, 7]])
-
-
-@pytest.fixture(autouse=True)
-def own_hooks() -> Iterator[None]:
-    """Take away the hooks that a test adds."""
-    yield
-    for name in HOOKS.keys() - BUILT_IN:
-        del HOOKS[name]
-        READS.pop(name, None)
 
 
 def test_what_is_empty() -> None:
