@@ -39,7 +39,7 @@ def one_each(
 
 
 def part_name(name: str | None, role: str) -> str | None:
-    """Return the name of an op that a helper adds for the op of the given name, if any."""
+    """Return the name of an op that a helper adds for the op of a name, if any."""
     return None if name is None else f"{name}.{role}"
 
 

@@ -37,14 +37,8 @@ TILE = "tile"
 class Locations:
     """The numbers of a graph's locations.
 
-    Attributes
-    ----------
-    first
-        The number of the first element of each root tensor.
-    pool
-        The number of each value of a mapping.
-    count
-        Number of locations.
+    ``first`` has the number of the first element of each root tensor, ``pool`` that of each value
+    of a mapping; ``count`` is the number of locations.
     """
 
     def __init__(self, graph: GraphStore) -> None:
@@ -92,35 +86,14 @@ class Locations:
 
 
 def flow(graph: GraphStore, roots: Mapping[int, Array], wanted: Iterable[int]) -> dict[int, Array]:
-    """Pass values of root tensors' elements on through views to the wanted tensors.
+    """Pass values of root tensors' elements, in their shapes, on through views.
 
-    Parameters
-    ----------
-    roots
-        A value for each element of each root tensor, in its shape.
-    wanted
-        Tensor numbers.
-
-    Returns
-    -------
-    dict
-        Arrays by tensor number, intermediate tensors included.
+    The answer has an array for each wanted tensor, by number, and for all on the way.
     """
     arrays = dict(roots)
-    for target in wanted:
-        todo = [target]
-        while todo:
-            t = todo[-1]
-            producer = graph.producers[t]
-            carriers = graph.carriers(producer)
-            missing = [c for c in carriers if c not in arrays]
-            if t in arrays or not missing:
-                todo.pop()
-                if t not in arrays:
-                    view = graph.ops[producer].view([arrays[c] for c in carriers])
-                    arrays[t] = np.asarray(view).reshape(graph.shapes[t])
-            else:
-                todo.extend(missing)
+    for t in graph.view_order(wanted, arrays):
+        producer = graph.producers[t]
+        arrays[t] = graph.ops[producer].view([arrays[c] for c in graph.carriers(producer)])
     return arrays
 
 
@@ -158,15 +131,7 @@ def locations_of(
 
 @dataclass(frozen=True, eq=False)
 class LocationMap:
-    """The names of a tensor's locations.
-
-    Parameters
-    ----------
-    codes
-        A number for each element.
-    names
-        The name for each number.
-    """
+    """The names of a tensor's locations: a number for each element, and the name of each number."""
 
     codes: TileMap
     names: Sequence[int | str]
@@ -180,13 +145,7 @@ class LocationMap:
         return [self.names[code] for code in combined[np.sort(first)].tolist()]
 
     def firsts(self, start: int, size: int) -> Iterator[tuple[int | str, int]]:
-        """Yield the distinct names in a run of elements, each with one of its elements.
-
-        Parameters
-        ----------
-        start, size
-            First flat element, and length of the run.
-        """
+        """Yield the distinct names in a run of elements, each with one of its elements."""
         if size:
             codes = self.codes.part(start, size)
             strides = zip(codes.steps, codes.strides, strict=True)
@@ -196,15 +155,7 @@ class LocationMap:
                 yield self.names[int(code)], start + int(elements[at])
 
     def places(self, place: Mapping[int | str, int], flat: Array | None = None) -> Array:
-        """Look up the names of elements in a table; -1 for missing names.
-
-        Parameters
-        ----------
-        place
-            The table: a number for each name.
-        flat
-            Flat elements; all by default.
-        """
+        """Look up the names of elements, by default of all, in a table; -1 for missing names."""
         codes = self.codes.tiles() if flat is None else self.codes.at(flat)
         known, of = np.unique(codes, return_inverse=True)
         found = [place.get(self.names[code], -1) for code in known.tolist()]
@@ -214,14 +165,7 @@ class LocationMap:
 class Tiled(UnwindingOp, frozen=True, kw_only=True):
     """Tensors on given tiles; an op for internal use, not part of the file format.
 
-    Parameters
-    ----------
-    shapes
-        The shape of each output.
-    tiles
-        The tile of each element, by output.
-    count
-        Number of tiles.
+    ``shapes`` and ``tiles`` are of each output, ``count`` is the number of tiles.
     """
 
     shapes: tuple[Shape, ...]
@@ -286,19 +230,9 @@ def _kind(given: object, reader: str = "read_result") -> str:
 
 
 def given_layouts(graph: GraphStore, given: object) -> Layouts:
-    """Return layouts as pieces by sink name.
+    """Return the layouts of a graph's sinks as pieces by name.
 
-    Parameters
-    ----------
-    graph
-        What they are of.
-    given
-        A result, or pieces by name or handle of sinks, in any kind of sequence.
-
-    Raises
-    ------
-    InputError
-        If the layouts are malformed, or the result has none.
+    Given is a result, or pieces by name or handle of sinks, in any kind of sequence.
     """
     check_layouts(given, "layouts")
     found: Any = given.layouts if isinstance(given, UnwindingResult) else given
@@ -318,13 +252,7 @@ def given_layouts(graph: GraphStore, given: object) -> Layouts:
 
 
 def layout_sink(graph: GraphStore, key: Tensor | str) -> Tensor:
-    """Return the handle of a sink.
-
-    Raises
-    ------
-    InputError
-        If there is no such tensor, or it is no sink.
-    """
+    """Return the handle of a sink; refuse other tensors."""
     tensor = graph.tensor(key)
     if tensor.kind is not Kind.SINK:
         raise InputError(f"{tensor.name!r} is not a sink; only sinks have layouts")
@@ -332,13 +260,7 @@ def layout_sink(graph: GraphStore, key: Tensor | str) -> Tensor:
 
 
 def checked_array(numbers: Locations, sink: Tensor, where: Array) -> Array:
-    """Return an array of a sink's location numbers, -1 where none is given, flat.
-
-    Raises
-    ------
-    InputError
-        If it has another shape or type, or there is no such location.
-    """
+    """Return an array of a sink's location numbers, -1 where none is given, flat."""
     if where.shape != sink.shape or not np.issubdtype(where.dtype, np.integer):
         raise InputError(
             f"sink {sink.name!r}: an array of locations must hold integers in shape "
@@ -353,13 +275,7 @@ def checked_array(numbers: Locations, sink: Tensor, where: Array) -> Array:
 
 
 def checked_pieces(graph: GraphStore, sink: Tensor, layout: Iterable[Any]) -> list[Piece]:
-    """Return the pieces of a sink.
-
-    Raises
-    ------
-    InputError
-        If one is malformed, of an origin without locations of its own, or beyond its tensors.
-    """
+    """Return the pieces of a sink, each inside it and an origin with locations of its own."""
     try:
         given = list(layout)
         pieces = list(map(plain_piece, given))
@@ -380,13 +296,7 @@ def checked_pieces(graph: GraphStore, sink: Tensor, layout: Iterable[Any]) -> li
 
 
 def plain_piece(piece: Any) -> Piece:
-    """Normalise a piece to a tuple of names and integers.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is malformed.
-    """
+    """Normalise a piece to names and integers; a malformed one is a TypeError or ValueError."""
     origin, start, to, loops = piece
     name = origin.name if isinstance(origin, Tensor) else origin
     if not isinstance(name, str):
@@ -396,18 +306,10 @@ def plain_piece(piece: Any) -> Piece:
 
 
 class FixedElements:
-    """Elements of sinks whose locations are fixed beforehand.
+    """Elements of sinks whose locations are fixed beforehand, and their number ``count``.
 
-    Parameters
-    ----------
-    origins
-        For sinks, by tensor number: root tensor and flat element of each location; the tensor
-        is -1 for elements that are not fixed.
-
-    Attributes
-    ----------
-    count
-        The number of fixed elements.
+    ``origins`` has for sinks, by tensor number, root tensor and flat element of each location; the
+    tensor is -1 for elements that are not fixed.
     """
 
     def __init__(self, graph: GraphStore, origins: Origins | None = None) -> None:
@@ -440,13 +342,7 @@ class FixedElements:
         return np.full(len(elements), t), elements
 
     def placed(self, t: int, own: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Return the origins of a sink's elements, with fixed ones replaced.
-
-        Parameters
-        ----------
-        own
-            Origins of the elements that are not fixed.
-        """
+        """Return the origins of a sink's elements: fixed ones, and ``own`` ones of the others."""
         if t not in self.origins:
             return own
         tensors, elements = self.origins[t]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from copy import copy as shallow
 from copy import deepcopy
 from dataclasses import dataclass
@@ -427,6 +427,20 @@ class GraphStore:
     def carriers(self, op: int) -> list[int]:
         """Return the numbers of the input tensors whose locations an op's output has."""
         return [self.op_inputs[op][i] for i in self.ops[op].carriers(len(self.op_inputs[op]))]
+
+    def view_order(self, tensors: Iterable[int], known: Container[int] = ()) -> list[int]:
+        """Return tensors, and those whose locations they have through views; carriers first.
+
+        Known ones, and what only these need, are left out.
+        """
+        found: set[int] = set()
+        todo = list(tensors)
+        while todo:
+            t = todo.pop()
+            if t not in found and t not in known:
+                found.add(t)
+                todo += self.carriers(self.producers[t])
+        return sorted(found)  # ops come after their inputs
 
     def _forget(self) -> None:
         """Clear the caches of readers and pairs."""

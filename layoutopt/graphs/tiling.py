@@ -7,7 +7,8 @@ would place that element.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ from layoutopt.graphs.ops import (
     Flatten,
     Kind,
     Reshape,
+    Shape,
     Sink,
     Slice,
     Source,
@@ -38,28 +40,49 @@ from layoutopt.tiles.hooks import Strided, hooked_tiles, read_elements, strided_
 from layoutopt.tiles.memory import TileMemory
 
 
-def root_tiles(graph: GraphStore, t: int) -> TileMap:
-    """Return the tiles of a root tensor of a graph with a tile memory.
+def memory_of(graph: GraphStore) -> TileMemory:
+    """Return the tile memory of a graph that has one."""
+    if graph.tile_memory is None:
+        raise InputError("the graph has no tile memory")
+    return graph.tile_memory
 
-    Raises
-    ------
-    InputError
-        If a rule or a mapping does not fit, or there is a hook; the message names the op.
-    """
-    memory = memory_of(graph)
-    op = graph.ops[graph.producers[t]]
+
+def root_tiles(graph: GraphStore, t: int) -> TileMap:
+    """Return the tiles of a root tensor of a graph with a tile memory."""
+    memory, producer = memory_of(graph), graph.producers[t]
+    op = graph.ops[producer]
     if isinstance(op, Tiled):
-        return op.tiles[t - graph.op_outputs[graph.producers[t]][0]]
-    if hook_of(graph, graph.producers[t]) is not None:
-        raise InputError(f"barrier {op.id!r}: its tiles are given by a hook, not by a rule")
-    try:
+        return op.tiles[t - graph.op_outputs[producer][0]]
+    _refuse_hook(graph, producer)
+    with _named(f"op {op.id!r}"):
         if isinstance(op, Source) and op.mapping is not None:
             return _mapped(op.mapping, memory)
         from layoutopt.tiles.rules import tile_map
 
         return tile_map(graph.shapes[t], memory, op.rule if isinstance(op, Source) else None)
+
+
+def every_tile(tiles: int) -> TileMap:
+    """Return the map of a tensor with one element on each tile."""
+    return TileMap((tiles,), (even_steps(tiles, 1),))
+
+
+def _mapped(mapping: tuple[int | str, ...], memory: TileMemory) -> TileMap:
+    tiles: list[int] = []
+    for where in mapping:
+        if not isinstance(where, int) or not 0 <= where < memory.tiles:
+            raise InputError(f"mapping: {where!r} is not a tile; tiles are 0 to {memory.tiles - 1}")
+        tiles.append(where)
+    return tile_map_of(tiles)
+
+
+@contextmanager
+def _named(op: str) -> Iterator[None]:
+    """Add an op to errors of rules and hooks."""
+    try:
+        yield
     except InputError as error:
-        raise InputError(f"op {op.id!r}: {error.reason}") from None
+        raise InputError(f"{op}: {error.reason}") from error.__cause__
 
 
 def hook_of(graph: GraphStore, i: int) -> str | None:
@@ -68,23 +91,28 @@ def hook_of(graph: GraphStore, i: int) -> str | None:
     return op.hook if graph.tile_memory is not None and isinstance(op, Barrier) else None
 
 
+def hooked(graph: GraphStore) -> list[int]:
+    """Return the numbers of the barriers whose outputs' tiles are given by a hook."""
+    return [i for i in range(len(graph.ops)) if hook_of(graph, i) is not None]
+
+
+def _refuse_hook(graph: GraphStore, i: int) -> None:
+    if hook_of(graph, i) is not None:
+        name = graph.ops[i].id
+        raise InputError(f"barrier {name!r}: its tiles are given by a hook, not by a rule")
+
+
 def tiled(graph: GraphStore) -> GraphStore:
     """Return a graph whose sources, fixed points and barriers are placed on their tiles.
 
     Tensors keep their numbers.  A graph without a tile memory is returned unchanged.
-
-    Raises
-    ------
-    InputError
-        If a rule or mapping does not fit, a barrier has a hook, or an op is called ``"tile"``.
     """
     if graph.tile_memory is None:
         return graph
     for i, op in enumerate(graph.ops):
         if op.id == TILE:
             raise InputError(f"op {TILE!r}: the name is reserved in graphs with a tile memory")
-        if hook_of(graph, i) is not None:
-            raise InputError(f"barrier {op.id!r}: its tiles are given by a hook, not by a rule")
+        _refuse_hook(graph, i)
     return fix_tiles(graph)
 
 
@@ -106,49 +134,40 @@ def fix_tiles(graph: GraphStore) -> GraphStore:
     return found
 
 
-def every_tile(tiles: int) -> TileMap:
-    """Return the map of a tensor with one element on each tile."""
-    return TileMap((tiles,), (even_steps(tiles, 1),))
+def _rebuilt(
+    graph: GraphStore, change: Callable[[GraphStore, int, UnwindingOp], Iterable[str] | None]
+) -> GraphStore:
+    """Return a graph whose ops are changed one after the other, with the same pairs and memory.
 
-
-def memory_of(graph: GraphStore) -> TileMemory:
-    """Return the tile memory of a graph that has one."""
-    if graph.tile_memory is None:
-        raise InputError("the graph has no tile memory")
-    return graph.tile_memory
-
-
-def _mapped(mapping: tuple[int | str, ...], memory: TileMemory) -> TileMap:
-    tiles: list[int] = []
-    for where in mapping:
-        if not isinstance(where, int) or not 0 <= where < memory.tiles:
-            raise InputError(f"mapping: {where!r} is not a tile; tiles are 0 to {memory.tiles - 1}")
-        tiles.append(where)
-    return tile_map_of(tiles)
+    ``change`` adds to the new graph what replaces op number ``i``, which it gets with the new
+    names of its inputs, and returns the new names of its outputs if they have others.
+    """
+    found = type(graph)(graph.name, graph.description)
+    names: dict[str, str] = {}
+    for i, op in enumerate(graph.ops):
+        renamed = tuple(names.get(name, name) for name in op.inputs)
+        new = change(found, i, op if renamed == op.inputs else replace(op, inputs=renamed))
+        names.update(zip(map(graph.tensor_name, graph.op_outputs[i]), new or (), strict=False))
+    for a, b, value in graph.pairs:
+        one, two = (graph.tensor_name(t) for t in (a, b))
+        found.valued_pair(names.get(one, one), names.get(two, two), value)
+    found.tile_memory = graph.tile_memory
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class Grained:
     """A graph whose sinks have one element per grain.
 
-    Parameters
-    ----------
-    origins
-        For each of its sinks the original sink, the first element there, and the number of
-        elements per grain.
+    ``origins`` has for each of its sinks the original sink, the first element there, and the
+    number of elements per grain.
     """
 
     graph: GraphStore
     origins: dict[str, tuple[str, int, int]]
 
     def restored(self, layouts: Mapping[str, Sequence[Piece]]) -> dict[str, tuple[Piece, ...]]:
-        """Return layouts of the original sinks.
-
-        Parameters
-        ----------
-        layouts
-            Pieces by sink; no origin is a sink.
-        """
+        """Return layouts of the original sinks, from pieces none of whose origins is a sink."""
         found: dict[str, list[Piece]] = {}
         for name, pieces in layouts.items():
             sink, first, many = self.origins[name]
@@ -166,51 +185,49 @@ def coarsen(graph: GraphStore) -> Grained:
     Ops except sinks keep their names; original sinks become views.
     """
     memory = memory_of(graph)
-    found = type(graph)(graph.name)
     widths = {"default": memory.bytes_of("default")}
     origins: dict[str, tuple[str, int, int]] = {}
-    for op in graph.ops:
+
+    def change(found: GraphStore, _: int, op: UnwindingOp) -> None:
         count = size(op.infer([])[0]) if op.kind is Kind.SINK else 0
-        if not isinstance(op, Sink):
+        if not isinstance(op, Sink) or memory.grain == 1 or not count:
             found.add(op)
-        elif memory.grain == 1 or not count:
-            found.add(op)
-            widths[op.id] = memory.bytes_of(op.id)
-            origins[op.id] = op.id, 0, 1
-        else:
-            whole, rest = divmod(count, memory.grain)
-            for first, grains, many in (
-                (0, whole, memory.grain),
-                (count - rest, min(rest, 1), rest),
-            ):
-                if grains:
-                    name = _unused(graph, f"{op.id}#{'grains' if many == memory.grain else 'rest'}")
-                    widths[name] = many * memory.bytes_of(op.id)
-                    origins[name] = op.id, first, many
-            _spread(found, op, [name for name, own in origins.items() if own[0] == op.id], origins)
-    for a, b, value in graph.pairs:
-        found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), value)
+            if isinstance(op, Sink):
+                widths[op.id] = memory.bytes_of(op.id)
+                origins[op.id] = op.id, 0, 1
+            return
+        whole, rest = divmod(count, memory.grain)
+        parts = [(0, whole, memory.grain, "grains"), (count - rest, min(rest, 1), rest, "rest")]
+        own = []
+        for first, grains, many, role in parts:
+            if grains:
+                name = _unused(graph, f"{op.id}#{role}")
+                widths[name] = many * memory.bytes_of(op.id)
+                origins[name] = op.id, first, many
+                own.append((name, grains, many))
+        _spread(found, op, own)
+
+    found = _rebuilt(graph, change)
     found.tile_memory = TileMemory(memory.tiles, memory.bytes_per_tile, element_bytes=widths)
     return Grained(found, origins)
 
 
-def _spread(
-    graph: GraphStore, op: Sink, names: Sequence[str], origins: Mapping[str, tuple[str, int, int]]
-) -> None:
-    """Add sinks with one element per grain, and the view that replaces the original sink."""
-    [shape] = op.infer([])
-    count, parts = size(shape), []
-    for name in names:
-        _, first, many = origins[name]
-        grains = (count - first) // many if many else 0
+def _spread(graph: GraphStore, op: Sink, parts: Sequence[tuple[str, int, int]]) -> None:
+    """Add sinks, of a name, a number of grains and of elements of each, and views that join them.
+
+    The last view replaces the original sink.
+    """
+    flat = []
+    for name, grains, many in parts:
         graph.add(Sink(id=name, inputs=(), shape=(grains, 1)))
         graph.add(Expand(id=f"{name}.each", inputs=(name,), shape=(grains, many)))
         graph.add(Flatten(id=f"{name}.flat", inputs=(f"{name}.each",)))
-        parts.append(f"{name}.flat")
-    if len(parts) > 1:
-        graph.add(Concat(id=f"{names[0]}.all", inputs=tuple(parts), axis=0))
-        parts = [f"{names[0]}.all"]
-    graph.add(Reshape(id=op.id, inputs=(parts[0],), shape=shape))
+        flat.append(f"{name}.flat")
+    if len(flat) > 1:
+        joined = f"{parts[0][0]}.all"
+        graph.add(Concat(id=joined, inputs=tuple(flat), axis=0))
+        flat = [joined]
+    graph.add(Reshape(id=op.id, inputs=(flat[0],), shape=op.shape))
 
 
 def _unused(graph: GraphStore, name: str) -> str:
@@ -224,32 +241,20 @@ BARRIERS = ("opaque", "simulated")
 """Modes for barriers with hooks."""
 
 
-def hooked(graph: GraphStore) -> list[int]:
-    """Return the numbers of the barriers whose outputs' tiles are given by a hook."""
-    return [i for i in range(len(graph.ops)) if hook_of(graph, i) is not None]
-
-
 def opaque(graph: GraphStore) -> GraphStore:
     """Return the graph without hooks."""
-    found = type(graph)(graph.name, graph.description)
-    for op in graph.ops:
+
+    def change(found: GraphStore, _: int, op: UnwindingOp) -> None:
         found.add(replace(op, hook=None) if isinstance(op, Barrier) else op)
-    return _finished(found, graph, {})
+
+    return _rebuilt(graph, change)
 
 
 def apply_hook_mode(graph: GraphStore, barriers: str | None) -> GraphStore:
-    """Return the graph with or without its hooks.
+    """Return the graph with or without its hooks, which must be known and fit.
 
-    Parameters
-    ----------
-    barriers
-        ``None``: hooks are kept if the graph has a tile memory.  ``"simulated"``: the same, but
-        a tile memory is required.  ``"opaque"``: all hooks are removed.
-
-    Raises
-    ------
-    InputError
-        If the mode is unknown, or a hook that is kept is unknown or does not fit.
+    ``None`` keeps hooks if the graph has a tile memory, ``"simulated"`` requires one,
+    ``"opaque"`` removes all hooks.
     """
     if barriers not in (None, *BARRIERS):
         raise InputError(f"unknown barriers {barriers!r}; known: {', '.join(BARRIERS)}")
@@ -268,29 +273,17 @@ def check_hooks(graph: GraphStore) -> None:
 
 
 def output_tiles(graph: GraphStore, i: int, inputs: Sequence[Array]) -> list[Array]:
-    """Return the tiles of the outputs of a barrier with a hook, flat.
+    """Return the tiles of the outputs of barrier ``i``, by its hook, from those of its inputs.
 
-    Parameters
-    ----------
-    i
-        The barrier's number.
-    inputs
-        The tiles of each input, flat.
-
-    Raises
-    ------
-    InputError
-        If the hook does not fit or fails; the message names barrier and hook.
+    All arrays are flat.
     """
+    before, after = _shapes(graph, i)
     shaped = [
-        np.asarray(tiles, np.int64).reshape(graph.shapes[t])
-        for tiles, t in zip(inputs, graph.op_inputs[i], strict=True)
+        np.asarray(tiles, np.int64).reshape(shape)
+        for tiles, shape in zip(inputs, before, strict=True)
     ]
-    shapes = [graph.shapes[t] for t in graph.op_outputs[i]]
-    try:
-        found = hooked_tiles(hook_of(graph, i) or "", shaped, shapes, memory_of(graph))
-    except InputError as error:
-        raise InputError(f"barrier {graph.ops[i].id!r}: {error.reason}") from error.__cause__
+    with _named(f"barrier {graph.ops[i].id!r}"):
+        found = hooked_tiles(hook_of(graph, i) or "", shaped, after, memory_of(graph))
     return [tiles.reshape(-1) for tiles in found]
 
 
@@ -299,12 +292,19 @@ def reads(graph: GraphStore, i: int) -> list[Array] | None:
 
     See :func:`layoutopt.tiles.hooks.read_elements`.
     """
-    inputs = [graph.shapes[t] for t in graph.op_inputs[i]]
-    outputs = [graph.shapes[t] for t in graph.op_outputs[i]]
-    try:
-        return read_elements(hook_of(graph, i) or "", inputs, outputs)
-    except InputError as error:
-        raise InputError(f"barrier {graph.ops[i].id!r}: {error.reason}") from error.__cause__
+    with _named(f"barrier {graph.ops[i].id!r}"):
+        return read_elements(hook_of(graph, i) or "", *_shapes(graph, i))
+
+
+def _strided(graph: GraphStore, i: int) -> list[Strided] | None:
+    with _named(f"barrier {graph.ops[i].id!r}"):
+        return strided_outputs(hook_of(graph, i) or "", *_shapes(graph, i))
+
+
+def _shapes(graph: GraphStore, i: int) -> tuple[list[Shape], list[Shape]]:
+    """Return the shapes of an op's inputs and outputs."""
+    inputs, outputs = graph.op_inputs[i], graph.op_outputs[i]
+    return [graph.shapes[t] for t in inputs], [graph.shapes[t] for t in outputs]
 
 
 def viewed(graph: GraphStore) -> GraphStore:
@@ -312,42 +312,38 @@ def viewed(graph: GraphStore) -> GraphStore:
 
     Barriers with a built-in hook become views; hooks of barriers that influence no pair are
     removed.  Sinks, sources and remaining barriers keep their names.
-
-    Raises
-    ------
-    InputError
-        If a hook is unknown, or does not fit its barrier.
     """
-    found = type(graph)(graph.name)
-    names: dict[str, str] = {}
     needed = _needed(graph)
-    for i, op in enumerate(graph.ops):
-        op = replace(op, inputs=tuple(names.get(name, name) for name in op.inputs))
+
+    def change(found: GraphStore, i: int, op: UnwindingOp) -> list[str] | None:
+        outputs = graph.op_outputs[i]
         lies = _strided(graph, i) if hook_of(graph, i) is not None else None
         if lies is not None:
-            for t, how in zip(graph.op_outputs[i], lies, strict=True):
-                name = _view(found, graph, t, op.inputs[how.source], how)
-                names[graph.tensor_name(t)] = name
-        elif isinstance(op, Barrier) and not any(t in needed for t in graph.op_outputs[i]):
-            found.add(replace(op, hook=None))
-        else:
-            found.add(op)
-    return _finished(found, graph, names)
+            return [
+                _view(found, graph, t, op.inputs[how.source], how)
+                for t, how in zip(outputs, lies, strict=True)
+            ]
+        unneeded = isinstance(op, Barrier) and needed.isdisjoint(outputs)
+        found.add(replace(op, hook=None) if unneeded else op)
+        return None
+
+    return _rebuilt(graph, change)
 
 
 def relaxed(graph: GraphStore) -> GraphStore:
     """Return a relaxation in which outputs of barriers with hooks are sinks."""
-    found = type(graph)(graph.name)
-    names: dict[str, str] = {}
-    for i, op in enumerate(graph.ops):
+
+    def change(found: GraphStore, i: int, op: UnwindingOp) -> list[str] | None:
         if hook_of(graph, i) is None:
-            found.add(replace(op, inputs=tuple(names.get(name, name) for name in op.inputs)))
-            continue
+            found.add(op)
+            return None
+        names = []
         for t in graph.op_outputs[i]:
-            name = unused(found, graph, graph.tensor_name(t))
-            names[graph.tensor_name(t)] = name
-            found.add(Sink(id=name, inputs=(), shape=graph.shapes[t]))
-    return _finished(found, graph, names)
+            names.append(unused(found, graph, graph.tensor_name(t)))
+            found.add(Sink(id=names[-1], inputs=(), shape=graph.shapes[t]))
+        return names
+
+    return _rebuilt(graph, change)
 
 
 def unused(found: GraphStore, graph: GraphStore, name: str) -> str:
@@ -359,24 +355,6 @@ def unused(found: GraphStore, graph: GraphStore, name: str) -> str:
     return name
 
 
-def _finished(found: GraphStore, graph: GraphStore, names: dict[str, str]) -> GraphStore:
-    """Add pairs and tile memory."""
-    for a, b, value in graph.pairs:
-        one, two = (graph.tensor_name(t) for t in (a, b))
-        found.valued_pair(names.get(one, one), names.get(two, two), value)
-    found.tile_memory = graph.tile_memory
-    return found
-
-
-def _strided(graph: GraphStore, i: int) -> list[Strided] | None:
-    inputs = [graph.shapes[t] for t in graph.op_inputs[i]]
-    outputs = [graph.shapes[t] for t in graph.op_outputs[i]]
-    try:
-        return strided_outputs(hook_of(graph, i) or "", inputs, outputs)
-    except InputError as error:
-        raise InputError(f"barrier {graph.ops[i].id!r}: {error.reason}") from None
-
-
 def _view(found: GraphStore, graph: GraphStore, t: int, source: str, how: Strided) -> str:
     """Add views that select elements of a tensor, and return the last one's name."""
     shape = graph.shapes[t]
@@ -384,16 +362,11 @@ def _view(found: GraphStore, graph: GraphStore, t: int, source: str, how: Stride
     if not size(shape):
         found.add(Source(id=last, inputs=(), shape=shape))
         return last
-    sampled, cut = f"{last}.windows", f"{last}.first"
-    sampled, cut = unused(found, graph, sampled), unused(found, graph, cut)
+    sampled, cut = (unused(found, graph, f"{last}.{role}") for role in ("windows", "first"))
     zero = (0,) * len(how.counts)
-    steps: list[UnwindingOp] = [
-        SubSample(id=sampled, inputs=(source,), strides=how.strides),
-        Slice(id=cut, inputs=(sampled,), lower=zero, upper=how.counts),
-        Reshape(id=last, inputs=(cut,), shape=shape),
-    ]
-    for op in steps:
-        found.add(op)
+    found.add(SubSample(id=sampled, inputs=(source,), strides=how.strides))
+    found.add(Slice(id=cut, inputs=(sampled,), lower=zero, upper=how.counts))
+    found.add(Reshape(id=last, inputs=(cut,), shape=shape))
     return last
 
 

@@ -139,15 +139,9 @@ def index_map(
     start, end = graph.number(source), graph.number(destination)
     _require_room(graph.shapes[start], graph.shapes[end])
     known: dict[int, Array] = {start: _numbered(graph.shapes[start])}
-    todo, seen = [end], {start, end}
-    while todo and start != end:
-        t = todo.pop()
-        producer = graph.producers[t]
-        if graph.ops[producer].kind is not Kind.VIEW:
+    for t in graph.view_order([end], known):
+        if graph.ops[graph.producers[t]].kind is not Kind.VIEW:
             known[t] = np.full(graph.shapes[t], -1)
-        new = set(graph.carriers(producer)) - seen
-        seen |= new
-        todo.extend(new)
     return np.array(flow(graph, known, [end])[end])
 
 
