@@ -9,8 +9,10 @@ many elements.  A unit takes one configuration, so a few large units may have to
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +27,6 @@ from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import coarsen, hooked, memory_of, root_tiles, tiled, viewed
 from layoutopt.lowering.classes.kinds import LiftedKind
-from layoutopt.lowering.elements.groups import Group
 from layoutopt.lowering.elements.kinds import GroupKind, LayoutDict
 from layoutopt.lowering.elements.numbering import distinct, find
 from layoutopt.lowering.lower import LIFT_FROM, ClassKind, Lowered, lower
@@ -49,17 +50,8 @@ TRACED_BYTES = 200
 """What tracing takes of a free element, roughly."""
 
 
-@dataclass(frozen=True, eq=False)
-class TileAnswer:
-    """An answer on a tile memory.
-
-    Parameters
-    ----------
-    result
-        Score and bound in the graph's values; layouts by sink.
-    size
-        Counts of what was solved.
-    """
+class TileAnswer(NamedTuple):
+    """Score, bound and layouts on a tile memory, and counts of what was solved."""
 
     result: Result
     size: dict[str, int]
@@ -72,17 +64,7 @@ def fits(graph: GraphStore, layouts: LayoutDict) -> bool:
 
 
 def place(graph: GraphStore, limits: Limits) -> TileAnswer:
-    """Choose layouts that keep to the capacity of a graph's tile memory, and to its grain.
-
-    Raises
-    ------
-    InputError
-        If a rule or mapping does not fit.
-    SizeError
-        If the graph is too irregular to be lifted, and too large for the memory.
-    TimeoutError
-        If time runs out before the problem is written down.
-    """
+    """Choose layouts that keep to the capacity of a graph's tile memory, and to its grain."""
     fine, memory = coarsen(tiled(graph)), memory_of(graph)
     layouts: LayoutDict | None = None
     sizes: dict[str, int] = {}
@@ -107,17 +89,8 @@ def place(graph: GraphStore, limits: Limits) -> TileAnswer:
 def counts_problem(graph: GraphStore, limits: Limits) -> tuple[Lowered, CapacityProblem, Limits]:
     """Return a graph as a problem of how many copies of which class go where.
 
-    Returns
-    -------
-    lowered, problem
-        The graph with an element for each grain, and its problem.
-    limits
-        The same, with messages in the graph's values.
-
-    Raises
-    ------
-    InputError
-        If a barrier has a hook that is no view, or a rule or mapping does not fit.
+    Returned are the lowered graph with an element for each grain, its problem, and limits whose
+    messages are in the graph's values.
     """
     memory, plain = memory_of(graph), viewed(graph)
     for i in hooked(plain):
@@ -146,10 +119,7 @@ def _explained(graph: GraphStore, reason: Reason) -> str:
 def _traceable(graph: GraphStore, needed: bool) -> bool:
     """Return whether it pays to look at a graph's elements.
 
-    Parameters
-    ----------
-    needed
-        Whether there are no layouts yet; then all that counts is that they fit the memory.
+    If layouts are still ``needed``, all that counts is that they fit the memory.
     """
     limit, elements = available(), sum(map(size, graph.shapes))
     if not needed and elements > FEW:
@@ -164,29 +134,14 @@ def fill_fresh(
     linear: bool = True,
     shares: Mapping[int, IntArray] | None = None,
 ) -> LayoutDict | None:
-    """Return layouts in which whatever lies at fresh locations has tiles with room.
+    """Return layouts in which all that lies at fresh locations has tiles with room, if it has any.
 
-    Such elements stay where the linear rule puts them, if all of them fit there; else each tile
-    gets its share.  Where shares are not known, tiles are filled one after the other, with the
-    widest elements first, which may leave some over although there is a way.
-
-    Parameters
-    ----------
-    graph
-        A graph with a tile memory.
-    layouts
-        Pieces by sink; origins that are sinks mean fresh locations.
-    room
-        Shape ``(tiles,)``: the bytes that everything else leaves.
-    linear
-        Whether elements may stay where the linear rule puts them; else all get tiles by number.
-    shares
-        For each number of bytes how many elements that take so many go to each tile, if known.
-
-    Returns
-    -------
-    dict or None
-        ``None`` if elements are left over in the end.
+    Pieces whose origins are sinks mean fresh locations.  With ``linear``, their elements stay where
+    the linear rule puts them, if all of them fit there; else each tile gets its share: for each
+    number of bytes how many elements that take so many go to each tile.  Where shares are not
+    known, tiles are filled one after the other, with the widest elements first, which may leave
+    some over although there is a way.  ``room``, shape ``(tiles,)``, are the bytes that everything
+    else leaves.
     """
     memory = memory_of(graph)
     sinks = {sink.name for sink in graph.sinks()}
@@ -234,10 +189,7 @@ def _linear(
 def _spread_over_tiles(piece: Piece, counts: IntArray) -> list[Piece] | None:
     """Return a piece cut and put on tiles; ``None`` if there is too little room.
 
-    Parameters
-    ----------
-    counts
-        How many elements each tile may take, which become fewer.
+    ``counts`` says how many elements each tile may take, which become fewer.
     """
     _, _, to, loops = piece
     rest = [(to, tuple((extent, 0, step) for extent, _, step in loops))]
@@ -276,18 +228,10 @@ def _cut_box(to: int, loops: tuple[Loop, ...], count: int) -> tuple[list[Walked]
     return head, rest
 
 
-@dataclass(frozen=True, eq=False)
-class Units:
-    """The units of a kind of group.
+class Units(NamedTuple):
+    """The units of a kind of group: the class of each, and how many copies it stands for.
 
-    Parameters
-    ----------
-    of
-        The class of each unit of a group.
-    copies
-        How many copies each one stands for.
-    groups
-        How many groups of this kind there are, with as many units each.
+    There are ``groups`` groups of this kind, with as many units each.
     """
 
     of: IntArray
@@ -295,63 +239,13 @@ class Units:
     groups: int
 
 
-@dataclass(frozen=True, eq=False)
-class UnitChoices:
-    """Configurations that units take.
+class UnitAssignment:
+    """Configurations for all units of all groups, so that counts are kept as well as units permit.
 
-    Parameters
-    ----------
-    starts
-        For each unit where its labels begin in ``labels``.
-    labels
-        Tiles of the nodes of configurations, each in the order of its class's nodes.
+    ``starts`` says for each unit where its labels begin in ``labels``: tiles of the nodes of
+    configurations, each in the order of its class's nodes.  ``room`` are the bytes left on each
+    tile, and ``exact`` says whether all counts are kept.
     """
-
-    starts: IntArray
-    labels: IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class UnitShares:
-    """Shares of all units.
-
-    Parameters
-    ----------
-    chosen
-        For each kind and group what its units take.
-    room
-        The bytes left on each tile.
-    exact
-        Whether all counts are kept.
-    """
-
-    chosen: list[list[UnitChoices]]
-    room: IntArray
-    exact: bool
-
-
-def assign_units(
-    problem: CapacityProblem, placement: CountedLabels, kinds: Sequence[Units]
-) -> UnitShares | None:
-    """Give every unit a configuration, so that counts are kept as well as units permit.
-
-    Parameters
-    ----------
-    problem, placement
-        The capacity problem, and how many copies of which class take which labels.
-    kinds
-        The units; classes that no unit is of are left out.
-
-    Returns
-    -------
-    UnitShares or None
-        ``None`` if some unit fits nowhere.
-    """
-    return _UnitAssignment(problem, placement, kinds).run()
-
-
-class _UnitAssignment:
-    """The state of one call of :func:`assign_units`: all units of all groups, one after another."""
 
     def __init__(
         self, problem: CapacityProblem, placement: CountedLabels, kinds: Sequence[Units]
@@ -365,36 +259,35 @@ class _UnitAssignment:
         if (self.first == self.last).any():
             raise InternalError("a class of units has no configuration")
         self.starts = placement.starts[self.first]
-        self.labels = [placement.labels]
-        self.end = len(placement.labels)
+        self.labels = placement.labels
         self.order = np.argsort(problem.class_of, kind="stable")
         self.begin = np.searchsorted(
             problem.class_of[self.order], np.arange(len(problem.copies) + 1)
         )
-        self.room = problem.capacity.copy()
+        self.room, self.exact = problem.capacity.copy(), True
 
-    def run(self) -> UnitShares | None:
-        """Share out, put what is left where there is room, and split by group."""
+    def run(self) -> bool:
+        """Share out, and put what is left where there is room; return whether everything fits."""
         left = self._shared()
+        self.exact = not len(left)
         sure = np.ones(len(self.of), bool)
         sure[left] = False
         self._take(np.flatnonzero(sure))
         if (self.room < 0).any():
             raise InternalError("units take more than what they stand for")
-        room = self.room.tolist()
+        room, more = self.room.tolist(), list[int]()
         for unit in left[np.argsort(-self.copies[left], kind="stable")].tolist():
-            if not self._place_unit(unit, room):
-                return None
+            if not self._place_unit(unit, room, more):
+                return False
         self.room = np.array(room, np.int64)
-        labels = np.concatenate(self.labels)
-        found, at = [], 0
-        for kind in self.kinds:
-            own = []
-            for _ in range(kind.groups):
-                own.append(UnitChoices(self.starts[at : at + len(kind.of)], labels))
-                at += len(kind.of)
-            found.append(own)
-        return UnitShares(found, self.room, exact=not len(left))
+        self.labels = np.concatenate([self.labels, np.array(more, np.int64)])
+        return True
+
+    def by_kind(self) -> list[IntArray]:
+        """Return the starts of each kind's units, shape ``(groups, units)``."""
+        ends = np.cumsum([len(kind.of) * kind.groups for kind in self.kinds])
+        parts = zip(np.split(self.starts, ends[:-1]), self.kinds, strict=False)  # one for no kinds
+        return [part.reshape(kind.groups, len(kind.of)) for part, kind in parts]
 
     def _shared(self) -> IntArray:
         """Give units of classes with several configurations one each; return those left over."""
@@ -433,20 +326,17 @@ class _UnitAssignment:
         each = np.repeat(taken[placement.starts[:-1]], np.diff(placement.starts))
         np.subtract.at(self.room, placement.labels, self.problem.bytes[placement.nodes] * each)
 
-    def _place_unit(self, unit: int, room: list[int]) -> bool:
+    def _place_unit(self, unit: int, room: list[int], more: list[int]) -> bool:
         """Give a unit the first of its class's configurations that fits, or any tiles with room.
 
-        Parameters
-        ----------
-        room
-            The bytes left on each tile, which shrink.
+        ``room`` has the bytes left on each tile, which shrink, and ``more`` further labels.
         """
         begin, end = self.begin[self.of[unit] : self.of[unit] + 2].tolist()
         own, copies = self.order[begin:end], int(self.copies[unit])
         need = [width * copies for width in self.problem.bytes[own].tolist()]
         for k in range(int(self.first[unit]), int(self.last[unit])):
             first = int(self.placement.starts[k])
-            if _take_room(self.placement.labels[first : first + len(need)].tolist(), need, room):
+            if _take_room(self.labels[first : first + len(need)].tolist(), need, room):
                 self.starts[unit] = first
                 return True
         best = max(range(len(room)), key=room.__getitem__)
@@ -455,9 +345,8 @@ class _UnitAssignment:
             labels = _first_fit_decreasing(need, room)
             if not labels or not _take_room(labels, need, room):
                 return False
-        self.starts[unit] = self.end
-        self.labels.append(np.array(labels, np.int64))
-        self.end += len(labels)
+        self.starts[unit] = len(self.labels) + len(more)
+        more += labels
         return True
 
 
@@ -485,17 +374,10 @@ def _first_fit_decreasing(need: list[int], room: list[int]) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class LoweredCapacity:
-    """The capacity problem of a lowered graph.
+    """The capacity problem of a graph that was lowered with its number of tiles.
 
-    Parameters
-    ----------
-    lowered
-        A graph with a tile memory, lowered with its number of tiles.
-    problem
-        The problem: the classes of all kinds, then one of unconstrained elements for
-        each number of bytes that these have.
-    first
-        The number of the first class of each kind.
+    It has the classes of all kinds, ``first`` being the number of the first class of each, then one
+    of unconstrained elements for each number of bytes that these have.
     """
 
     lowered: Lowered
@@ -503,17 +385,9 @@ class LoweredCapacity:
     first: tuple[int, ...]
 
     def layouts(self, answer: CapacityAnswer, linear: bool) -> tuple[LayoutDict, bool] | None:
-        """Carry an answer out; ``None`` if units do not fit the room that others leave.
+        """Return layouts, and whether they are worth what the answer says; ``None`` without room.
 
-        Parameters
-        ----------
-        linear
-            Whether what no pair reaches may stay where the linear rule puts it.
-
-        Returns
-        -------
-        layouts, exact
-            The layouts, and whether they are worth what the answer says.
+        What no pair reaches may stay where the linear rule puts it if ``linear``.
         """
         if answer.placement is None:
             return None
@@ -523,14 +397,17 @@ class LoweredCapacity:
             Units(first + kind.inner.classes.class_of[components], copies, len(kind.groups))
             for first, kind, (components, copies) in zip(self.first, kinds, known, strict=True)
         ]
-        found = assign_units(self.problem, answer.placement, units)
-        if found is None:
+        found = UnitAssignment(self.problem, answer.placement, units)
+        if not found.run():
             return None
         layouts: LayoutDict = {}
-        for kind, (components, _), groups in zip(kinds, known, found.chosen, strict=True):
-            for own, alike in _equal_groups(kind.groups, groups):
-                boxes = kind.boxes(kind.put(components, own.starts, own.labels))
-                layouts |= self.lowered.pieces(boxes, alike)
+        for kind, (components, _), starts in zip(kinds, known, found.by_kind(), strict=True):
+            equal: dict[bytes, list[int]] = {}  # groups that take the same
+            for g, row in enumerate(starts):
+                equal.setdefault(row.tobytes(), []).append(g)
+            for groups in equal.values():
+                boxes = kind.boxes(kind.put(components, starts[groups[0]], found.labels))
+                layouts |= self.lowered.pieces(boxes, [kind.groups[g] for g in groups])
         shares = self._shares(answer.placement) if found.exact else None
         every = self.lowered.completed(layouts)
         full = fill_fresh(self.lowered.graph, every, found.room, linear, shares)
@@ -549,60 +426,8 @@ class LoweredCapacity:
         return shares
 
 
-def _equal_groups(
-    groups: Sequence[Group], chosen: Sequence[UnitChoices]
-) -> Iterator[tuple[UnitChoices, list[Group]]]:
-    """Yield what groups take, with all groups that take the same."""
-    found: dict[bytes, tuple[UnitChoices, list[Group]]] = {}
-    for group, own in zip(groups, chosen, strict=True):
-        found.setdefault(own.starts.tobytes(), (own, []))[1].append(group)
-    yield from found.values()
-
-
-def capacity_problem(lowered: Lowered) -> LoweredCapacity:
-    """Return the capacity problem of a graph with a tile memory.
-
-    Parameters
-    ----------
-    lowered
-        The graph, lowered with its number of tiles.
-    """
-    memory = memory_of(lowered.graph)
-    copies: list[int] = []
-    first, parts, node = [], [], 0
-    for kind in lowered.kinds:
-        first.append(len(copies))
-        copies += [n * len(kind.groups) for n in kind.copies]
-        parts.append(_part(kind, memory, lowered, node, first[-1], copies))
-        node += kind.problem.nodes
-    loose = _unconstrained(lowered, memory)
-    nodes = [part.of for part in parts] + [len(copies) + np.arange(len(loose))]
-    width = [part.width for part in parts] + [np.array([wide for wide, _ in loose], np.int64)]
-    problem = Labelling(
-        node + len(loose),
-        memory.tiles,
-        _rows([part.edges for part in parts]),
-        exact_integers([w for part in parts for w in part.weights]),
-        _rows([part.rewarded for part in parts]),
-        exact_integers([r for part in parts for r in part.rewards]),
-    )
-    return LoweredCapacity(
-        lowered,
-        CapacityProblem(
-            problem,
-            np.concatenate(nodes),
-            np.array([*copies, *(count for _, count in loose)], np.int64),
-            np.concatenate(width),
-            np.full(memory.tiles, memory.bytes_per_tile),
-            np.concatenate([*(part.home for part in parts), np.full(len(loose), -1)]),
-        ),
-        tuple(first),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """One kind's share of the problem, for one copy of each class."""
+class _Part(NamedTuple):
+    """Some nodes of the problem, for one copy of each class."""
 
     edges: IntArray
     weights: list[int]
@@ -613,9 +438,47 @@ class _Part:
     home: IntArray
 
 
+def capacity_problem(lowered: Lowered) -> LoweredCapacity:
+    """Return the capacity problem of a graph, lowered with its number of tiles."""
+    memory = memory_of(lowered.graph)
+    loose = _unconstrained(lowered, memory)
+    copies: list[int] = []
+    first, parts, nodes = [], [], 0
+    for kind in lowered.kinds:
+        first.append(len(copies))
+        copies += [n * len(kind.groups) for n in kind.copies]
+        parts.append(_part(kind, memory, lowered, nodes, first[-1], copies))
+        nodes += kind.problem.nodes
+    of = len(copies) + np.arange(len(loose))
+    width, none = np.array([wide for wide, _ in loose], np.int64), np.zeros((0, 2), np.int64)
+    parts.append(_Part(none, [], none, [], of, width, np.full(len(loose), -1)))
+    edges, weights, rewarded, rewards, classes, widths, home = zip(*parts, strict=True)
+    problem = Labelling(
+        nodes + len(loose),
+        memory.tiles,
+        np.concatenate(edges),
+        exact_integers([*chain(*weights)]),
+        np.concatenate(rewarded),
+        exact_integers([*chain(*rewards)]),
+    )
+    return LoweredCapacity(
+        lowered,
+        CapacityProblem(
+            problem,
+            np.concatenate(classes),
+            np.array([*copies, *(count for _, count in loose)], np.int64),
+            np.concatenate(widths),
+            np.full(memory.tiles, memory.bytes_per_tile),
+            np.concatenate(home),
+        ),
+        tuple(first),
+    )
+
+
 def _part(
     kind: ClassKind, memory: TileMemory, lowered: Lowered, node: int, first: int, copies: list[int]
 ) -> _Part:
+    """Return the nodes of a kind, from number ``node`` on, of classes from ``first`` on."""
     problem, inner = kind.problem, kind.inner
     numbers = inner.edges.numbers
     of = inner.classes.class_of[inner.classes.component[inner.nodes]] + first
@@ -687,7 +550,3 @@ def _unconstrained(lowered: Lowered, memory: TileMemory) -> list[tuple[int, int]
     if min(counts.values(), default=0) < 0:
         raise InternalError("more elements are to be placed than there are")
     return sorted((width, count) for width, count in counts.items() if count)
-
-
-def _rows(parts: list[IntArray]) -> IntArray:
-    return np.concatenate([np.zeros((0, 2), np.int64), *parts])

@@ -118,13 +118,8 @@ def programme(problem: OnTiles, rows: Iterable[Row]) -> Programme:
 def chosen(problem: OnTiles, values: IntArray) -> tuple[IntArray, IntArray]:
     """Return what a point of the programme means.
 
-    Returns
-    -------
-    on
-        Shape ``(nodes,)``: the tile of each element.
-    loose
-        Shape ``(kinds, tiles)``: how many loose elements of each kind are on each tile; no
-        kinds if everything fits one tile.
+    First the tile of each element; then how many loose elements of each kind are on each tile,
+    shape ``(kinds, tiles)``, without kinds if everything fits one tile.
     """
     first = problem.nodes * problem.tiles
     on = values[:first].reshape(problem.nodes, problem.tiles).argmax(axis=1)
@@ -147,20 +142,11 @@ Table = dict[tuple[int, int], int]
 
 @dataclass(frozen=True, eq=False)
 class HookedBarrier:
-    """A barrier with a hook.
+    """A barrier with a hook, number ``op`` of the graph.
 
-    Parameters
-    ----------
-    graph, op
-        The graph, and the barrier's number there.
-    inputs
-        For each input the numbers of its elements, flat.
-    outputs
-        The numbers of all elements of all outputs.
-    conditions
-        The distinct numbers among the inputs' that are of no fixed tile.
-    reads
-        The same of the inputs that decide each output element, if the hook says so.
+    ``inputs`` has for each input the numbers of its elements, flat, ``outputs`` those of all
+    outputs; ``conditions`` are the distinct ones of the inputs that are of no fixed tile, ``reads``
+    the same of those that decide each output element, if the hook says so.
     """
 
     graph: GraphStore
@@ -183,20 +169,11 @@ class HookedBarrier:
 
 @dataclass(frozen=True, eq=False)
 class TracedTiles:
-    """A graph as a problem on tiles.
+    """A graph as a problem on tiles, of whose ``value`` the score is ``unit * (constant + value)``.
 
-    Parameters
-    ----------
-    problem
-        Its elements.  ``unit * (constant + value)`` is the score of what it is worth.
-    blocks
-        The barriers with hooks, in the graph's order.
-    fine
-        The graph, with an element for each grain.
-    first
-        The first number of each sink of that graph.
-    loose
-        The kind of each element that no pair and no hook looks at, by number.
+    ``blocks`` are the barriers with hooks, in the graph's order; ``fine`` is the graph with an
+    element for each grain, ``first`` the first number of each of its sinks; ``loose`` has the kind
+    of each element that no pair and no hook looks at, by number.
     """
 
     problem: OnTiles
@@ -212,15 +189,9 @@ class TracedTiles:
         return to_decimal(self.constant + value, self.unit)
 
     def layouts(self, on: IntArray, loose: IntArray) -> LayoutDict:
-        """Return the layouts of the graph's sinks.
+        """Return the layouts of the graph's sinks, from what :func:`chosen` returns.
 
-        Parameters
-        ----------
-        on
-            Shape ``(nodes,)``: the tile of each element.
-        loose
-            Shape ``(kinds, tiles)``: how many loose elements of each kind are on each tile;
-            without kinds they are where the linear rule puts them.
+        Without kinds, loose elements are where the linear rule puts them.
         """
         graph, on = self.fine.graph, on.copy()
         tiles: list[Iterator[int]] = [
@@ -246,13 +217,7 @@ def as_pieces(tiles: Array) -> tuple[Piece, ...]:
 
 
 def traced(graph: GraphStore) -> TracedTiles:
-    """Return the problem of a graph with a tile memory whose barriers have hooks.
-
-    Raises
-    ------
-    InputError
-        If a rule or mapping does not fit, or a hook's reads are wrong.
-    """
+    """Return the problem of a graph with a tile memory whose barriers have hooks."""
     fine = coarsen(graph)
     numbered, first, free = _roots(fine.graph, graph)
     wanted = {t for pair in fine.graph.pairs for t in pair[:2]}
@@ -282,10 +247,7 @@ def traced(graph: GraphStore) -> TracedTiles:
 def _roots(graph: GraphStore, coarse: GraphStore) -> tuple[dict[int, Array], dict[int, int], int]:
     """Return the numbers of root tensors' elements, the first of each sink, and how many.
 
-    Parameters
-    ----------
-    coarse
-        The graph with grains, which rules may depend on.
+    Rules may depend on the graph with grains, ``coarse``.
     """
     free, first = 0, {}
     arrays: dict[int, Array] = {}
@@ -357,30 +319,12 @@ TABLE = 4096
 def solve_hooked(
     graph: GraphStore, limits: Limits, solve: Callable[[GraphStore], Result], table: int = TABLE
 ) -> Result:
-    """Choose layouts for a graph whose barriers have hooks.
+    """Choose layouts for a graph with a tile memory whose barriers have hooks.
 
-    Built-in hooks become views; if there are no others, that graph is solved as any other.
-
-    Parameters
-    ----------
-    graph
-        A graph with a tile memory.
-    solve
-        Solves graphs without hooks.
-    table
-        Barriers whose inputs have up to so many layouts are written down at once.
-
-    Returns
-    -------
-    Result
-        Score and bound in the graph's values, layouts by sink.  Stopped by the limit of size
-        where there are too many elements and tiles: the bound then lets outputs lie anywhere,
-        and layouts are the best of those found without hooks.
-
-    Raises
-    ------
-    InputError
-        If a hook fails, or contradicts itself.
+    Built-in hooks become views; if there are no others, that graph is solved as any other, by
+    ``solve``.  Barriers whose inputs have up to ``table`` layouts are written down at once.
+    Stopped by the limit of size, where there are too many elements and tiles, the bound lets
+    outputs lie anywhere, and layouts are the best of those found without hooks.
     """
     graph = viewed(graph)
     if not hooked(graph):
@@ -398,17 +342,7 @@ def solve_hooked(
 def solve_unhooked(graph: GraphStore, solve: Callable[[GraphStore], Result]) -> Result:
     """Choose layouts for a graph as if no user's hook were there.
 
-    Parameters
-    ----------
-    graph
-        A graph with a tile memory.
-    solve
-        Solves graphs without hooks.
-
-    Returns
-    -------
-    Result
-        LayoutDict by sink, without score and bound: hooks decide what they earn.
+    They come without score and bound: hooks decide what they earn.
     """
     plain = viewed(graph)
     shut = opaque(plain) if hooked(plain) else plain

@@ -73,13 +73,7 @@ def cycle_values(graph: AnyGraph, memory: TileMemory | None = None) -> AnyGraph:
 
 
 def on_machine(graph: AnyGraph, memory: TileMemory | None) -> AnyGraph:
-    """Return a copy of a graph with another tile memory, or with its own.
-
-    Raises
-    ------
-    InputError
-        If there is neither.
-    """
+    """Return a copy of a graph with another tile memory, or with its own."""
     check_graph(graph)
     found = deepcopy(graph)
     if memory is not None:
@@ -98,11 +92,6 @@ def bytes_of(graph: GraphStore, t: int) -> int:
 
     They are what ``element_bytes`` says of its name; of a view that it does not name, those of
     the first tensor whose elements the view carries on; of all others the default.
-
-    Parameters
-    ----------
-    t
-        The tensor's number.
     """
     memory = memory_of(graph)
     while graph.tensor_name(t) not in memory.element_bytes:
@@ -114,15 +103,10 @@ def bytes_of(graph: GraphStore, t: int) -> int:
 
 
 def moving(graph: GraphStore, a: int, b: int) -> int:
-    """Return which tensor of a pair comes to where the other lies.
+    """Return which tensor of a pair comes to where the other lies, by number.
 
     If one of the two is a source, a target, it is the other; else the one that stands first in
     the graph.
-
-    Parameters
-    ----------
-    a, b
-        The tensors' numbers.
     """
     first, second = sorted((a, b))
     targets = [graph.ops[graph.producers[t]].kind is Kind.SOURCE for t in (first, second)]
@@ -190,23 +174,9 @@ class Phase:
 
 
 class Exchange:
-    """All that moves.
+    """All that moves, by ValuedPair in the graph's order, and by phase that moves anything.
 
-    Parameters
-    ----------
-    graph
-        A graph with a tile memory.
-    where
-        Where its elements lie.
-
-    Attributes
-    ----------
-    pairs
-        What each ValuedPair moves, in the graph's order.
-    phases
-        The exchanges that move anything, in the order of ops.
-    received, sent
-        Bytes by tile, of all phases together.
+    ``received`` and ``sent`` are bytes by tile, of all phases together.
     """
 
     def __init__(self, graph: GraphStore, where: Spread) -> None:

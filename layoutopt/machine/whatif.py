@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -23,7 +24,6 @@ from layoutopt.check.occupancy import held
 from layoutopt.graphs.locations import check_graph, given_layouts
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
-from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.lowering.lower import Lowered
 from layoutopt.machine.capacitated import counts_problem
 from layoutopt.network.capacity.answer import CapacityAnswer
@@ -166,16 +166,21 @@ def shadow_prices(
     checked = evaluate(graph, given)
     if checked.violations or checked.score is None:
         raise InputError(next(iter(checked.violations), "the layouts have no score"))
-    with interruptible(limits):
-        try:
-            lowered, problem, told = counts_problem(graph, limits)
-            answer = solve_capacity(problem, told)
-        except TimeoutError:
-            return ShadowPrices(checked.score, None, (), (), 1, memory.bytes_per_tile)
-    if answer.dual is None:
-        return ShadowPrices(checked.score, None, (), (), answer.grain, memory.bytes_per_tile)
+    answer = None
+    with interruptible(limits), suppress(TimeoutError):
+        lowered, problem, told = counts_problem(graph, limits)
+        answer = solve_capacity(problem, told)
+    if answer is None or answer.dual is None:
+        grain = 1 if answer is None else answer.grain
+        return ShadowPrices(checked.score, None, (), (), grain, memory.bytes_per_tile)
     prices = [price * lowered.unit for price in answer.prices]
-    used, sinks = _costs(graph, given, prices)
+    used, sinks = [0] * memory.tiles, []
+    for sink, own in held(graph, given):
+        cost = Fraction(0)
+        for tile in own.nonzero()[0].tolist():
+            used[tile] += int(own[tile])
+            cost += prices[tile] * int(own[tile])
+        sinks.append(SinkCost(sink.name, int(own.sum()), cost))
     tiles = [TilePrice(*each) for each in zip(range(memory.tiles), prices, used, strict=True)]
     return ShadowPrices(
         checked.score,
@@ -185,20 +190,6 @@ def shadow_prices(
         answer.grain,
         memory.bytes_per_tile,
     )
-
-
-def _costs(
-    graph: GraphStore, layouts: LayoutDict, prices: Sequence[Fraction]
-) -> tuple[list[int], list[SinkCost]]:
-    """Return the bytes on each tile, and what those of each sink cost."""
-    used, sinks = [0] * len(prices), []
-    for sink, own in held(graph, layouts):
-        cost = Fraction(0)
-        for tile in own.nonzero()[0].tolist():
-            used[tile] += int(own[tile])
-            cost += prices[tile] * int(own[tile])
-        sinks.append(SinkCost(sink.name, int(own.sum()), cost))
-    return used, sinks
 
 
 @dataclass(frozen=True)
@@ -285,14 +276,10 @@ def capacity_sweep(
     check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
     wanted = capacities(graph, scales, bytes_per_tile)
-    unknown = [Result() for _ in wanted]
-    with interruptible(limits):
-        try:
-            lowered, problem, told = counts_problem(graph, limits)
-            answers = sweep(problem, wanted, told)
-            results = [_in_values(lowered, answer) for answer in answers]
-        except TimeoutError:
-            results = unknown
+    results = [Result() for _ in wanted]
+    with interruptible(limits), suppress(TimeoutError):
+        lowered, problem, told = counts_problem(graph, limits)
+        results = [_in_values(lowered, answer) for answer in sweep(problem, wanted, told)]
     return nested(wanted, results)
 
 
@@ -322,14 +309,12 @@ def smallest_machine(
     """
     check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
-    with interruptible(limits):
-        try:
-            _, problem, told = counts_problem(graph, limits)
-            return SmallestMachine(*smallest_capacity(problem, told))
-        except TimeoutError:
-            memory = memory_of(graph)
-            need = sum(sink.size * memory.bytes_of(sink.name) for sink in graph.sinks())
-            return SmallestMachine(-(-need // memory.tiles), None)
+    with interruptible(limits), suppress(TimeoutError):
+        _, problem, told = counts_problem(graph, limits)
+        return SmallestMachine(*smallest_capacity(problem, told))
+    memory = memory_of(graph)
+    need = sum(sink.size * memory.bytes_of(sink.name) for sink in graph.sinks())
+    return SmallestMachine(-(-need // memory.tiles), None)
 
 
 def _in_values(lowered: Lowered, answer: CapacityAnswer) -> Result:
@@ -363,13 +348,7 @@ def nested(capacities: Sequence[int], results: Sequence[Result]) -> tuple[Capaci
 def capacities(
     graph: GraphStore, scales: Sequence[float | Decimal] | None, given: Sequence[int] | None = None
 ) -> list[int]:
-    """Return bytes per tile, ascending, equal ones once; see :func:`capacity_sweep`.
-
-    Raises
-    ------
-    InputError
-        If not one of both is given, there is no tile memory, or a capacity is not in 1 to 2^40.
-    """
+    """Return bytes per tile, ascending, equal ones once; see :func:`capacity_sweep`."""
     own = memory_of(graph).bytes_per_tile
     if (scales is None) == (given is None):
         raise InputError("capacity_sweep needs either scales or bytes_per_tile")
