@@ -8,6 +8,7 @@ now, it is where the hook says.  There are finitely many such rows, so bound and
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -54,93 +55,6 @@ Row = tuple[tuple[tuple[int, int], ...], int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class OnTiles:
-    """Elements that are to be put on tiles.
-
-    Parameters
-    ----------
-    nodes, tiles
-        How many there are.
-    edges
-        What two elements earn on one tile, by their numbers, the smaller first.
-    rewards
-        What an element earns on a tile, by element and tile.
-    width
-        Shape ``(nodes,)``: the bytes of each element, 0 for those that take no room.
-    loose
-        Bytes of further elements that earn nothing, and how many are of so many bytes.
-    room
-        The bytes of a tile; ``None`` if everything fits one.
-    """
-
-    nodes: int
-    tiles: int
-    edges: dict[tuple[int, int], int]
-    rewards: dict[tuple[int, int], int]
-    width: IntArray
-    loose: Sequence[tuple[int, int]] = ()
-    room: int | None = None
-
-    def value(self, on: IntArray) -> int:
-        """Return what elements earn on given tiles."""
-        together = sum(w for (u, v), w in self.edges.items() if on[u] == on[v])
-        return together + sum(r for (u, t), r in self.rewards.items() if on[u] == t)
-
-
-def programme(problem: OnTiles, rows: Iterable[Row]) -> Programme:
-    """State the programme with some rows."""
-    to, tiles = ProgrammeWriter(), problem.tiles
-    earned = np.zeros((problem.nodes, tiles), object)
-    for at, reward in problem.rewards.items():
-        earned[at] += reward
-    x = to.block(earned)
-    together = [(e, to.block(np.full(tiles, w, object))) for e, w in problem.edges.items()]
-    kinds = problem.loose if problem.room is not None else ()
-    loose = [to.block(np.zeros(tiles, np.int64), count) for _, count in kinds]
-    to.family(x, [1] * tiles, 1, 1)
-    for (u, v), y in together:
-        if problem.edges[u, v] > 0:
-            for end in (x[u], x[v]):
-                to.family(np.stack([y, end], axis=1), (1, -1), high=0)
-        else:
-            to.family(np.stack([y, x[u], x[v]], axis=1), (1, -1, -1), low=-1)
-    for conditions, v, tile in rows:
-        columns = [int(x[u, t]) for u, t in conditions]
-        to.row([*columns, int(x[v, tile])], [1] * len(columns) + [-1], high=len(columns) - 1)
-    for taken, (_, count) in zip(loose, kinds, strict=True):
-        to.row(taken.tolist(), [1] * tiles, count, count)
-    if problem.room is not None:
-        widths = [*problem.width.tolist(), *(width for width, _ in kinds)]
-        to.family(np.stack([*x, *loose], axis=1), widths, 0, problem.room)
-    return to.finished()
-
-
-def chosen(problem: OnTiles, values: IntArray) -> tuple[IntArray, IntArray]:
-    """Return what a point of the programme means.
-
-    First the tile of each element; then how many loose elements of each kind are on each tile,
-    shape ``(kinds, tiles)``, without kinds if everything fits one tile.
-    """
-    first = problem.nodes * problem.tiles
-    on = values[:first].reshape(problem.nodes, problem.tiles).argmax(axis=1)
-    rest = values[first + len(problem.edges) * problem.tiles :]
-    return on.astype(np.int64), rest.reshape(-1, problem.tiles)
-
-
-def point(problem: OnTiles, on: IntArray) -> IntArray:
-    """Return elements on tiles as a point to begin with; ``-1`` for what is not said."""
-    tiles = problem.tiles
-    x = np.zeros((problem.nodes, tiles), np.int64)
-    x[np.arange(problem.nodes), on] = 1
-    y = [x[u] * x[v] for u, v in problem.edges]
-    kinds = len(problem.loose) if problem.room is not None else 0
-    return np.concatenate([x.reshape(-1), *y, np.full(kinds * tiles, -1)])
-
-
-Table = dict[tuple[int, int], int]
-
-
-@dataclass(frozen=True, eq=False)
 class HookedBarrier:
     """A barrier with a hook, number ``op`` of the graph.
 
@@ -169,29 +83,107 @@ class HookedBarrier:
 
 @dataclass(frozen=True, eq=False)
 class TracedTiles:
-    """A graph as a problem on tiles, of whose ``value`` the score is ``unit * (constant + value)``.
+    """A graph as elements that are to be put on tiles.
 
-    ``blocks`` are the barriers with hooks, in the graph's order; ``fine`` is the graph with an
-    element for each grain, ``first`` the first number of each of its sinks; ``loose`` has the kind
-    of each element that no pair and no hook looks at, by number.
+    Parameters
+    ----------
+    tiles
+        Number of tiles.
+    edges
+        What two elements earn on one tile, by their numbers, the smaller first.
+    rewards
+        What an element earns on a tile, by element and tile.
+    width
+        Shape ``(elements,)``: the bytes of each element, 0 for those that take no room.
+    loose
+        Of each element that no pair and no hook looks at the kind, by number.
+    kinds
+        Bytes of each kind of loose elements, and how many there are.
+    room
+        The bytes of a tile; ``None`` if everything fits one.
+    constant, unit
+        ``unit * (constant + value)`` is the score of what elements earn.
+    blocks
+        The barriers with hooks, in the graph's order.
+    fine, first
+        The graph with an element for each grain, and the first number of each of its sinks.
     """
 
-    problem: OnTiles
+    tiles: int
+    edges: dict[tuple[int, int], int]
+    rewards: dict[tuple[int, int], int]
+    width: IntArray
+    loose: dict[int, int]
+    kinds: Sequence[tuple[int, int]]
+    room: int | None
     constant: int
     unit: Fraction
     blocks: list[HookedBarrier]
     fine: Grained
     first: dict[int, int]
-    loose: dict[int, int]
+
+    @property
+    def packed(self) -> Sequence[tuple[int, int]]:
+        """The kinds of loose elements that are to be packed: none if everything fits one tile."""
+        return self.kinds if self.room is not None else ()
+
+    def value(self, on: IntArray) -> int:
+        """Return what elements earn on given tiles."""
+        together = sum(w for (u, v), w in self.edges.items() if on[u] == on[v])
+        return together + sum(r for (u, t), r in self.rewards.items() if on[u] == t)
 
     def worth(self, value: int) -> Decimal:
-        """Return a value of the problem as a score of the graph."""
+        """Return what elements earn as a score of the graph."""
         return to_decimal(self.constant + value, self.unit)
 
-    def layouts(self, on: IntArray, loose: IntArray) -> LayoutDict:
-        """Return the layouts of the graph's sinks, from what :func:`chosen` returns.
+    def programme(self, rows: Iterable[Row]) -> Programme:
+        """State the programme with some rows."""
+        to, tiles = ProgrammeWriter(), self.tiles
+        earned = np.zeros((len(self.width), tiles), object)
+        for at, reward in self.rewards.items():
+            earned[at] += reward
+        x = to.block(earned)
+        together = [(e, to.block(np.full(tiles, w, object))) for e, w in self.edges.items()]
+        loose = [to.block(np.zeros(tiles, np.int64), count) for _, count in self.packed]
+        to.family(x, [1] * tiles, 1, 1)
+        for (u, v), y in together:
+            if self.edges[u, v] > 0:
+                for end in (x[u], x[v]):
+                    to.family(np.stack([y, end], axis=1), (1, -1), high=0)
+            else:
+                to.family(np.stack([y, x[u], x[v]], axis=1), (1, -1, -1), low=-1)
+        for conditions, v, tile in rows:
+            columns = [int(x[u, t]) for u, t in conditions]
+            to.row([*columns, int(x[v, tile])], [1] * len(columns) + [-1], high=len(columns) - 1)
+        for taken, (_, count) in zip(loose, self.packed, strict=True):
+            to.row(taken.tolist(), [1] * tiles, count, count)
+        if self.room is not None:
+            widths = [*self.width.tolist(), *(width for width, _ in self.packed)]
+            to.family(np.stack([*x, *loose], axis=1), widths, 0, self.room)
+        return to.finished()
 
-        Without kinds, loose elements are where the linear rule puts them.
+    def chosen(self, values: IntArray) -> tuple[IntArray, IntArray]:
+        """Return what a point of the programme means.
+
+        First the tile of each element; then how many loose elements of each packed kind are on
+        each tile, shape ``(kinds, tiles)``.
+        """
+        first = len(self.width) * self.tiles
+        on = values[:first].reshape(len(self.width), self.tiles).argmax(axis=1)
+        rest = values[first + len(self.edges) * self.tiles :]
+        return on.astype(np.int64), rest.reshape(-1, self.tiles)
+
+    def point(self, on: IntArray) -> IntArray:
+        """Return elements on tiles as a point to begin with; ``-1`` for what is not said."""
+        x = np.zeros((len(self.width), self.tiles), np.int64)
+        x[np.arange(len(self.width)), on] = 1
+        y = [x[u] * x[v] for u, v in self.edges]
+        return np.concatenate([x.reshape(-1), *y, np.full(len(self.packed) * self.tiles, -1)])
+
+    def layouts(self, on: IntArray, loose: IntArray) -> LayoutDict:
+        """Return the layouts of the graph's sinks, from what :meth:`chosen` returns.
+
+        Loose elements that are not packed are where the linear rule puts them.
         """
         graph, on = self.fine.graph, on.copy()
         tiles: list[Iterator[int]] = [
@@ -218,30 +210,51 @@ def as_pieces(tiles: Array) -> tuple[Piece, ...]:
 
 def traced(graph: GraphStore) -> TracedTiles:
     """Return the problem of a graph with a tile memory whose barriers have hooks."""
-    fine = coarsen(graph)
+    fine, memory = coarsen(graph), memory_of(graph)
     numbered, first, free = _roots(fine.graph, graph)
-    wanted = {t for pair in fine.graph.pairs for t in pair[:2]}
-    wanted |= {t for i in hooked(fine.graph) for t in fine.graph.op_inputs[i]}
+    pairs, hooks = fine.graph.pairs, hooked(fine.graph)
+    wanted = {t for pair in pairs for t in pair[:2]}
+    wanted |= {t for i in hooks for t in fine.graph.op_inputs[i]}
     arrays = {t: x.reshape(-1) for t, x in flow(fine.graph, numbered, sorted(wanted)).items()}
-    blocks = [_block(fine.graph, i, arrays, free) for i in hooked(fine.graph)]
-    values, unit = to_integers([value for _, _, value in fine.graph.pairs])
+    blocks = [_block(fine.graph, i, arrays, free) for i in hooks]
+    values, unit = to_integers([value for _, _, value in pairs])
     constant = 0
-    edges: Table = {}
-    rewards: Table = {}
-    for (a, b, _), value in zip(fine.graph.pairs, values, strict=True):
+    edges: dict[tuple[int, int], int] = defaultdict(int)
+    rewards: dict[tuple[int, int], int] = defaultdict(int)
+    for (a, b, _), value in zip(pairs, values, strict=True):
         for u, v in np.sort(np.stack([arrays[a], arrays[b]], axis=1), axis=1).tolist():
             if u == v:
                 constant += value
             elif v < free:
-                edges[u, v] = edges.get((u, v), 0) + value
+                edges[u, v] += value
             elif u < free:
-                rewards[u, v - free] = rewards.get((u, v - free), 0) + value
+                rewards[u, v - free] += value
     seen = np.zeros(free, bool)
     for end in (*edges, *((u, u) for u, _ in rewards)):
         seen[list(end)] = True
     for block in blocks:
         seen[block.conditions] = seen[block.outputs] = True
-    return _traced(fine, first, seen, blocks, (constant, unit, edges, rewards))
+    width = np.zeros(free, np.int64)
+    for t, start in first.items():
+        name, count = fine.graph.tensor_name(t), size(fine.graph.shapes[t])
+        width[start : start + count] = memory_of(fine.graph).bytes_of(name)
+    room = None if width.sum() <= memory.bytes_per_tile else memory.bytes_per_tile
+    widths, kind = np.unique(width[~seen], return_inverse=True)
+    counts = np.bincount(kind.reshape(-1), minlength=len(widths))
+    return TracedTiles(
+        memory.tiles,
+        {k: w for k, w in edges.items() if w},
+        {k: w for k, w in rewards.items() if w},
+        np.where(seen, width, 0),  # loose elements keep their numbers, but nothing ties them
+        dict(zip(np.flatnonzero(~seen).tolist(), kind.reshape(-1).tolist(), strict=True)),
+        list(zip(widths.tolist(), counts.tolist(), strict=True)),
+        room,
+        constant,
+        unit,
+        blocks,
+        fine,
+        first,
+    )
 
 
 def _roots(graph: GraphStore, coarse: GraphStore) -> tuple[dict[int, Array], dict[int, int], int]:
@@ -284,31 +297,6 @@ def _free(numbers: IntArray, free: int) -> IntArray:
     return unique(numbers[numbers < free])
 
 
-def _traced(
-    fine: Grained,
-    first: dict[int, int],
-    seen: Array,
-    blocks: list[HookedBarrier],
-    earned: tuple[int, Fraction, Table, Table],
-) -> TracedTiles:
-    """Put a problem together, loose elements aside."""
-    graph, memory = fine.graph, memory_of(fine.graph)
-    width = np.zeros(len(seen), np.int64)
-    for t, start in first.items():
-        width[start : start + size(graph.shapes[t])] = memory.bytes_of(graph.tensor_name(t))
-    room = None if width.sum() <= memory.bytes_per_tile else memory.bytes_per_tile
-    widths, kind = np.unique(width[~seen], return_inverse=True)
-    loose = dict(zip(np.flatnonzero(~seen).tolist(), kind.reshape(-1).tolist(), strict=True))
-    counts = np.bincount(kind.reshape(-1), minlength=len(widths))
-    constant, unit, edges, rewards = earned
-    # Loose elements keep their numbers, but nothing ties them to a tile.
-    tied = np.where(seen, width, 0)
-    kinds = list(zip(widths.tolist(), counts.tolist(), strict=True))
-    nonzero = [{k: w for k, w in table.items() if w} for table in (edges, rewards)]
-    problem = OnTiles(len(seen), memory.tiles, nonzero[0], nonzero[1], tied, kinds, room)
-    return TracedTiles(problem, constant, unit, blocks, fine, first, loose)
-
-
 VARIABLES = 200_000
 """Variables that the master problem may have."""
 
@@ -334,7 +322,7 @@ def solve_hooked(
     if roots * memory_of(graph).tiles > VARIABLES:
         return _beyond(graph, solve)
     known = traced(graph)
-    if not programme(known.problem, ()).fits():
+    if not known.programme(()).fits():
         return _beyond(graph, solve)
     return _Search(known, limits, table).result()
 
@@ -360,9 +348,9 @@ class _Search:
         self.best: int | None = None
         self.bound: int | None = None
         self.on: IntArray | None = None
-        self.loose = np.zeros((0, known.problem.tiles), np.int64)
+        self.loose = np.zeros((0, known.tiles), np.int64)
         for block in known.blocks:
-            if _layouts_of(block, known.problem.tiles) <= table:
+            if _layouts_of(block, known.tiles) <= table:
                 self._tabulate(block)
 
     def result(self) -> Result:
@@ -373,10 +361,8 @@ class _Search:
             if limits.over:
                 stopped = limits.stopped or Stopped.TIME_LIMIT
                 break
-            start = None if self.on is None else point(known.problem, self.on)
-            found = solve_programme(
-                programme(known.problem, self._all()), limits, start, self.bound
-            )
+            start = None if self.on is None else known.point(self.on)
+            found = solve_programme(known.programme(self._all()), limits, start, self.bound)
             if found.infeasible:
                 found = self._without_rows()
                 if found.infeasible:
@@ -386,7 +372,7 @@ class _Search:
                 break
             if found.bound is not None:
                 self.bound = found.bound if self.bound is None else min(self.bound, found.bound)
-            self._learn(*chosen(known.problem, found.values))
+            self._learn(*known.chosen(found.values))
             limits.report("hooks", *self._told())
         if stopped is Stopped.FINISHED and self.best != self.bound:
             stopped = Stopped.GAP_LIMIT
@@ -396,7 +382,7 @@ class _Search:
 
     def _without_rows(self) -> ProgrammeResult:
         """Return whether any layout fits, hooks aside: rows rule none out, or contradict."""
-        found = solve_programme(programme(self.known.problem, ()), self.limits)
+        found = solve_programme(self.known.programme(()), self.limits)
         if found.values is not None:
             raise InputError("hooks gave different outputs for equal inputs")
         return found
@@ -424,7 +410,7 @@ class _Search:
         really = on.copy()
         for block in self.known.blocks:
             self._add(block, really)
-        value = self.known.problem.value(really)
+        value = self.known.value(really)
         if self.best is None or value > self.best:
             self.best, self.on, self.loose = value, really, loose
 
@@ -443,8 +429,8 @@ class _Search:
 
     def _tabulate(self, block: HookedBarrier) -> None:
         """Add the rows of all layouts of a barrier's inputs."""
-        on = np.zeros(self.known.problem.nodes, np.int64)
-        for tiles in product(range(self.known.problem.tiles), repeat=len(block.conditions)):
+        on = np.zeros(len(self.known.width), np.int64)
+        for tiles in product(range(self.known.tiles), repeat=len(block.conditions)):
             on[block.conditions] = tiles
             self._add(block, on)
 
