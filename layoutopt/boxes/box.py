@@ -27,12 +27,7 @@ def strides(shape: Shape) -> list[int]:
 class VectorBox(NamedTuple):
     """Members ``start + sum_j i_j * step_j``: vectors of quantities.
 
-    Parameters
-    ----------
-    start
-        The quantities of the first member.
-    loops
-        ``(extent, step)`` of each free index ``i_j``; different indices are different members.
+    A loop is ``(extent, step)`` of a free index ``i_j``; different indices are different members.
     """
 
     start: Vector
@@ -47,17 +42,9 @@ class VectorBox(NamedTuple):
 class Box(NamedTuple):
     """Pairs of flat elements, ``start + sum(i * from_stride)`` and ``to + sum(i * to_stride)``.
 
-    A box says where elements of a tensor come from, or where they lie.  A
-    :data:`~layoutopt.base.result.Piece` is a box whose label is a name.
-
-    Parameters
-    ----------
-    label
-        The tensor of the former, ``there``; the latter are ``here``.
-    start, to
-        First element there, and here.
-    loops
-        ``(extent, from_stride, to_stride)``.
+    A box says where elements of a tensor come from, or where they lie.  The former, ``there``, are
+    of the tensor ``label``, the latter are ``here``; loops are ``(extent, from_stride,
+    to_stride)``.  A :data:`~layoutopt.base.result.Piece` is a box whose label is a name.
     """
 
     label: int

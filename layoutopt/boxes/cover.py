@@ -22,13 +22,7 @@ MANY, MARKED = 200, 10**8
 
 
 class Covers:
-    """Faults of covers, each found once for sinks that are covered by equal pieces.
-
-    Parameters
-    ----------
-    equations
-        What solves equations, and says how many may be solved.
-    """
+    """Faults of covers, each found once for sinks that are covered by equal pieces."""
 
     def __init__(self, equations: Equations) -> None:
         self.equations = equations
@@ -47,18 +41,9 @@ class Covers:
 
 
 def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | None:
-    """Return why pieces do not cover each element of a tensor exactly once, or ``None``.
+    """Return why pieces, each inside a tensor, do not cover each element exactly once, or ``None``.
 
     This is :func:`layoutopt.base.result.cover` for tensors of any size.
-
-    Parameters
-    ----------
-    layout
-        The pieces, each inside the tensor.
-    shape
-        The tensor's shape.
-    equations
-        What solves equations, and says how many may be solved.
     """
     total = sum(map(result.elements, layout))
     if total != prod(shape):

@@ -19,16 +19,9 @@ from layoutopt.boxes.box import Vector, VectorBox, plus, times
 
 
 class Term(NamedTuple):
-    """A variable ``0 <= x < extent`` of the sum.
+    """A variable ``0 <= x < extent`` of the sum, which is multiplied with its coefficient.
 
-    Parameters
-    ----------
-    coefficient
-        What it is multiplied with.
-    extent
-        How many values it has, at least 1.
-    weight
-        What one step of it adds to the quantities that the caller wants to know.
+    One step of it adds ``weight`` to the quantities that the caller wants to know.
     """
 
     coefficient: int
@@ -55,12 +48,9 @@ REMEMBERED = 10**5
 
 
 class Equations:
-    """Solves equations, remembers the answers, and counts the steps.
+    """Solves equations, remembers the answers, and counts the steps, up to a limit.
 
-    Parameters
-    ----------
-    limit
-        How many steps may be taken in all; a step is one equation, or one box of an answer.
+    A step is one equation, or one box of an answer.
     """
 
     def __init__(self, limit: int) -> None:
@@ -68,21 +58,9 @@ class Equations:
         self._known: dict[tuple[tuple[Term, ...], int, int], list[VectorBox]] = {}
 
     def solve(self, terms: tuple[Term, ...], total: int, width: int) -> list[VectorBox]:
-        """Return all solutions, each in one box.
+        """Return all solutions, each in one box; all weights have length ``width``.
 
-        Parameters
-        ----------
-        terms
-            The variables; their coefficients may have any sign, or be 0.
-        total
-            What they must add up to.
-        width
-            The length of all weights.
-
-        Raises
-        ------
-        SizeError
-            If the steps are used up.
+        The variables, whose coefficients may have any sign, or be 0, must add up to ``total``.
         """
         key = (terms, total, width)
         found = self._known.get(key)
@@ -202,16 +180,9 @@ def _simplex(total: int, x: Vector, y: Vector, z: Vector) -> list[VectorBox]:
 class _CanonicalEquation(NamedTuple):
     """An equation in normal form.
 
-    Parameters
-    ----------
-    start
-        The wanted quantities where all variables are 0.
-    free
-        ``(extent, step)`` of each variable that the sum does not hold.
-    terms
-        The others; their coefficients are positive and have no common divisor.
-    total
-        What they add up to, at most half of what they can.
+    ``start`` has the wanted quantities where all variables are 0, ``free`` the ``(extent, step)``
+    of each variable that the sum does not hold.  The other terms' coefficients are positive and
+    have no common divisor; ``total``, what they add up to, is at most half of what they can.
     """
 
     start: Vector
@@ -221,17 +192,7 @@ class _CanonicalEquation(NamedTuple):
 
 
 def _canonical(terms: Iterable[Term], total: int, width: int) -> _CanonicalEquation | None:
-    """Return an equation in normal form, its ranges narrowed; ``None`` if it has no solution.
-
-    Parameters
-    ----------
-    terms
-        The variables; their coefficients may have any sign, or be 0.
-    total
-        What they must add up to.
-    width
-        The length of all weights.
-    """
+    """Return an equation in normal form, its ranges narrowed; ``None`` if it has no solution."""
     start: Vector = (0,) * width
     free: list[tuple[int, Vector]] = []
     active: list[Term] = []
@@ -348,12 +309,7 @@ class _Split(NamedTuple):
 def _best_split(active: Sequence[Term], total: int) -> _Split | None:
     """Return the way that leaves fewest equations; ``None`` if there is certainly no solution.
 
-    Parameters
-    ----------
-    active
-        The variables by ascending coefficient, all positive and without a common divisor.
-    total
-        What they add up to.
+    The variables have ascending coefficients, all positive and without a common divisor.
     """
     by_digits = list(_carried(active, total))
     if any(split.cost == 0 for split in by_digits):  # no carry is possible

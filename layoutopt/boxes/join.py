@@ -21,16 +21,10 @@ COMPARED_PER_STEP = 5000
 
 
 class BoxIndex:
-    """Boxes of a tensor, to be asked which of them are near others.
+    """Boxes of a tensor of a shape, to be asked which of them are near others.
 
-    Parameters
-    ----------
-    shape
-        The tensor's shape.
-    equations
-        What counts the steps.
-    origin
-        The shape of the tensor whose locations the boxes take, if these are to be near, too.
+    ``origin`` is the shape of the tensor whose locations the boxes take, if these are to be near,
+    too.
     """
 
     def __init__(
@@ -117,10 +111,7 @@ def _rests(box: Box, shape: Shape) -> tuple[list[int], list[int]]:
 def join(one: VectorBox, two: VectorBox, equations: Equations) -> Iterator[VectorBox]:
     """Yield the members of two boxes that have their first quantity in common.
 
-    Returns
-    -------
-    iterator
-        Boxes of the other quantities of the first, then those of the second.
+    They are boxes of the other quantities of the first, then those of the second.
     """
     (key, *mine), (other, *others) = one.start, two.start
     none, nothing = (0,) * len(mine), (0,) * len(others)
@@ -134,17 +125,9 @@ def join(one: VectorBox, two: VectorBox, equations: Equations) -> Iterator[Vecto
 def join_on(
     one: Sequence[VectorBox], two: Sequence[VectorBox], shape: Shape, equations: Equations
 ) -> Iterator[tuple[int, int, VectorBox]]:
-    """Join all boxes of two lists on their first quantity, the flat elements of a tensor.
+    """Join all boxes of two lists on their first quantity, flat elements of a tensor of a shape.
 
-    Parameters
-    ----------
-    shape
-        The tensor's shape.
-
-    Returns
-    -------
-    iterator
-        Number of a box in each list, and what :func:`join` says of the two.
+    Yielded are the number of a box in each list, and what :func:`join` says of the two.
     """
 
     def by_key(number: int, box: VectorBox) -> Box:
@@ -160,10 +143,7 @@ def join_on(
 def common(a: Box, b: Box, equations: Equations) -> Iterator[VectorBox]:
     """Yield the elements that two boxes of a tensor have in common, as :func:`join` does.
 
-    Returns
-    -------
-    iterator
-        Boxes of two quantities: where these elements are in the tensor of either box's label.
+    They are boxes of two quantities: where these elements are in the tensor of either box's label.
     """
     terms = [Term(here, n, (there, 0)) for n, there, here in a.loops]
     terms += [Term(-here, n, (0, there)) for n, there, here in b.loops]
@@ -174,14 +154,7 @@ def common(a: Box, b: Box, equations: Equations) -> Iterator[VectorBox]:
 def image(move: Box, places: BoxIndex, equations: Equations) -> Iterator[Box]:
     """Yield where elements lie that come from others, by the boxes that these are in.
 
-    Parameters
-    ----------
-    move
-        Which elements come from which; its label does not matter.
-    places
-        The boxes of the latter.
-    equations
-        What solves equations, and says how many may be solved.
+    ``move`` says which elements come from which, whatever its label, ``places`` has the latter.
     """
     equations.spend()
     inverse = move.inverse

@@ -29,14 +29,8 @@ def merged(boxes: Iterable[Box], equations: Equations) -> list[Box]:
 
     Two boxes become one where one continues a loop of the other.  Three or more become one, or
     a few, where they follow each other at equal distances and grow or shrink by equal numbers.
-    Where boxes have elements in common, all of them come again as often.
-
-    Parameters
-    ----------
-    boxes
-        Boxes that begin at different elements; of those that come to begin at one, one is lost.
-    equations
-        What solves equations, and says how many may be solved.
+    Where boxes have elements in common, all of them come again as often.  Of boxes that come to
+    begin at the same element one is lost.
     """
     found = sorted(boxes, key=lambda box: box.to)
     before = len(found) + 1
@@ -177,16 +171,11 @@ def _staircase(run: Sequence[Box], k: int, equations: Equations) -> list[Box]:
 
 
 def boxes_of(origin: Index, start: Index) -> list[Box]:
-    """Write an array of origins as boxes that cover each position once.
+    """Write an array of origins, tensor and flat element, as boxes that cover each position once.
 
     Positions that follow each other with constant strides become a loop; equal loops that
     follow each other with constant strides become a loop of loops; and so on while that
     makes fewer boxes.
-
-    Parameters
-    ----------
-    origin, start
-        For each flat position the tensor that it comes from, and the flat element there.
     """
     to = np.arange(len(origin), dtype=start.dtype)
     if (origin[1:] < origin[:-1]).any():
@@ -200,12 +189,7 @@ def folded(boxes: Sequence[Box]) -> list[Box]:
     """Return the same elements in fewer boxes, ordered by their first element.
 
     In place of rows of growing boxes, as :func:`merged` joins, these are any two or more boxes
-    that are alike and follow each other at equal distances.
-
-    Parameters
-    ----------
-    boxes
-        Boxes without common elements; very many are left as they are.
+    that are alike and follow each other at equal distances.  Very many boxes are left as they are.
     """
     found = [canonical(*box) for box in boxes]
     before = len(found) + 1 if len(found) <= MANY else 0

@@ -28,21 +28,9 @@ Run = tuple[int, int, tuple[Loop, ...]]
 
 
 def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[Box]:
-    """Return the origins of a view's elements as boxes.
+    """Return the origins of a view's elements as boxes labelled by carrier, each element in one.
 
-    Parameters
-    ----------
-    op
-        A view.
-    shapes
-        The shapes of its carriers (see :meth:`layoutopt.graphs.ops.UnwindingOp.carriers`).
-    out
-        The output's shape.
-
-    Returns
-    -------
-    list of Box
-        Labels are indices of carriers; each output element is in exactly one box.
+    ``shapes`` are those of the carriers (:meth:`layoutopt.graphs.ops.UnwindingOp.carriers`).
     """
     if size(out) == 0:
         return []
@@ -57,19 +45,9 @@ def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[Box]:
 
 
 def carried(op: UnwindingOp, values: Sequence[Array], shapes: Sequence[Shape], out: Shape) -> Array:
-    """Pass values of the carriers' elements on to a view's elements.
+    """Pass a value for each element of each carrier, flat, on to a view's elements.
 
-    Parameters
-    ----------
-    op, shapes, out
-        As for :func:`moves`.
-    values
-        One flat array per carrier: a value for each element.
-
-    Returns
-    -------
-    array
-        Flat: the value of the origin of each output element.
+    ``shapes`` and ``out`` are as for :func:`moves`.
     """
     if isinstance(op, ops.SumLike | ops.Identity | ops.Flatten | ops.Squeeze | ops.Reshape):
         return values[0]  # the same row-major position
@@ -137,17 +115,9 @@ def _sett_sample(op: ops.SettSample, shape: Shape, out: Shape) -> Iterator[Box]:
 
 
 def kept(low: int, high: int, stripes: Sequence[tuple[int, int, int]]) -> list[Run]:
-    """Return the indices ``low <= i < high`` that nested stripes keep.
+    """Return the indices ``low <= i < high`` that nested stripes ``(on, off, phase)`` keep.
 
-    Parameters
-    ----------
-    stripes
-        ``(on, off, phase)``, outermost first.
-
-    Returns
-    -------
-    list of Run
-        Kept indices, relative to ``low``, and their new positions 0, 1, 2, ...
+    They are relative to ``low``; their new positions are 0, 1, 2, ...
     """
     if low >= high:
         return []
@@ -200,21 +170,10 @@ ELEMENTS_PER_STEP = 1000
 
 
 def either(graph: GraphStore, by_elements: Callable[[], T], by_pieces: Callable[[int], T]) -> T:
-    """Return the result of the faster of two equivalent methods.
+    """Return the result of the faster of two equivalent methods, by a graph's number of elements.
 
-    Parameters
-    ----------
-    graph
-        The graph, whose number of elements determines the method.
-    by_elements
-        Takes time and memory proportional to the number of elements.
-    by_pieces
-        Raises :class:`~layoutopt.base.errors.SizeError` after so many steps.
-
-    Raises
-    ------
-    SizeError
-        If the graph is too large by elements, and its layouts too irregular by pieces.
+    ``by_elements`` takes time and memory proportional to it, ``by_pieces`` raises
+    :class:`~layoutopt.base.errors.SizeError` after so many steps.
     """
     count = sum(map(size, graph.shapes))
     if count > LARGE:

@@ -1,48 +1,34 @@
 """The specification: score and rules of layouts, element by element or piece by piece.
 
-Locations are numbered: every element of every root tensor (sink, source, barrier output,
-fixed point) has a number of its own; sources with a ``mapping`` have one number per distinct
-value.  Elements of sinks have the numbers given by their pieces, those of views the numbers of
-their inputs.  A ValuedPair adds its value to the score for each position with equal numbers.  For
-many elements, :mod:`layoutopt.check.matching` counts equal locations by boxes.
+A ValuedPair adds its value to the score for each position with equal locations.  These are numbered
+by :mod:`layoutopt.check.located`; for many elements, :mod:`layoutopt.check.matching` counts equal
+ones by boxes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
-import numpy as np
-
 from layoutopt.base import result
 from layoutopt.base.numbers import number, to_decimal, to_integers
-from layoutopt.base.result import (
-    PairScore,
-    Piece,
-    Status,
-    Step,
-    UnwindingResult,
-    pairs_shown,
-)
+from layoutopt.base.result import PairScore, Status, Step, UnwindingResult, pairs_shown
 from layoutopt.base.shown import Part, Shown, Words
-from layoutopt.boxes.box import Box
 from layoutopt.boxes.cover import Covers
 from layoutopt.boxes.equation import Equations
 from layoutopt.check import occupancy, order
-from layoutopt.check.affine import STEPS, carried, either
-from layoutopt.check.hooked import Hooked, same_tile, without_hooks
+from layoutopt.check.affine import STEPS, either
+from layoutopt.check.located import Hooked, Located, without_hooks
 from layoutopt.check.matching import Layouts, Matching
 from layoutopt.check.occupancy import sure_to_fit
 from layoutopt.check.order import dependencies
 from layoutopt.graphs.locations import TILE
-from layoutopt.graphs.ops import Array, Kind, Source, size
+from layoutopt.graphs.ops import Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import hooked, root_tiles
-from layoutopt.tiles.blocks import TileMap
+from layoutopt.graphs.tiling import hooked
 
 
 @dataclass(frozen=True)
@@ -80,61 +66,25 @@ class Evaluation(Shown):
 
 
 def evaluate(graph: GraphStore, layouts: Layouts) -> Evaluation:
-    """Compute the score of layouts and check every rule, by elements if small, else by pieces.
-
-    Parameters
-    ----------
-    layouts
-        Pieces by sink name.
-
-    Raises
-    ------
-    SizeError
-        If the graph is too large by elements, and its layouts too irregular by pieces.
-    """
+    """Compute the score of layouts and check every rule, by elements if small, else by pieces."""
     return either(graph, partial(by_elements, graph, layouts), partial(by_pieces, graph, layouts))
 
 
 def by_elements(graph: GraphStore, layouts: Layouts) -> Evaluation:
     """Evaluate layouts with an array for each tensor."""
-    broken = coverage(graph, layouts, lambda layout, sink: result.cover(layout, sink.size))
+    broken = coverage(graph, layouts)
     if broken:
         return Evaluation(broken, None, most(graph))
     waits = order.by_elements(graph, layouts)
-    if hooked(graph):
-        found = Hooked(graph, layouts)
-        matched = [found.matched(a, b) for a, b, _ in graph.pairs]
-        return _evaluation(graph, matched, waits, occupancy.faults(graph, layouts, found.alike))
-    numbers = _Numbers(graph)
-
-    def alike(t: int, others: Sequence[Box]) -> int:
-        """Count elements of a sink on the same tile as other elements of it."""
-        return same_tile(numbers.laid_out(t, layouts[graph.tensor_name(t)]), others)
-
-    return _evaluation(
-        graph,
-        _matches(graph, layouts, numbers),
-        waits,
-        occupancy.faults(graph, layouts, alike),
-    )
+    located = Hooked(graph, layouts) if hooked(graph) else Located(graph, layouts)
+    broken_memory = occupancy.faults(graph, layouts, located.alike)
+    return _evaluation(graph, located.matches(), waits, broken_memory)
 
 
 def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Evaluation:
-    """Evaluate layouts by boxes, independently of the number of elements.
-
-    Parameters
-    ----------
-    limit
-        Limit of steps; see :class:`layoutopt.boxes.equation.Equations`.
-
-    Raises
-    ------
-    SizeError
-        If the limit is exceeded.
-    """
+    """Evaluate layouts by boxes, in at most so many steps, however many elements there are."""
     equations = Equations(limit)
-    covers = Covers(equations)
-    broken = coverage(graph, layouts, lambda layout, sink: covers.fault(layout, sink.shape))
+    broken = coverage(graph, layouts, equations)
     if broken:
         return Evaluation(broken, None, most(graph))
     seen = without_hooks(graph, layouts)
@@ -174,21 +124,16 @@ def _earned(graph: GraphStore, matched: Sequence[int]) -> Decimal:
 
 
 def coverage(
-    graph: GraphStore, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
+    graph: GraphStore, layouts: Layouts, equations: Equations | None = None
 ) -> tuple[str, ...]:
     """Return a line for every sink that is not covered exactly once, and for every invalid piece.
 
-    Parameters
-    ----------
-    cover
-        Returns the reason why pieces do not cover a sink, or ``None``.
+    With equations this is found by pieces, else by elements.
     """
-    return tuple(_uncovered(graph, layouts, cover))
+    return tuple(_uncovered(graph, layouts, None if equations is None else Covers(equations)))
 
 
-def _uncovered(
-    graph: GraphStore, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
-) -> Iterator[str]:
+def _uncovered(graph: GraphStore, layouts: Layouts, covers: Covers | None) -> Iterator[str]:
     sinks = {sink.name: sink for sink in graph.sinks()}
     roots = {
         graph.tensor_name(t): size(graph.shapes[t])
@@ -215,117 +160,14 @@ def _uncovered(
             if reason is not None:
                 bad = True
                 yield f"sink {name!r}: piece {i}: {reason}"
-        reason = None if bad else cover(layouts[name], sink)
+        if bad:
+            continue
+        if covers is None:
+            reason = result.cover(layouts[name], sink.size)
+        else:
+            reason = covers.fault(layouts[name], sink.shape)
         if reason is not None:
             yield f"sink {name!r}: {reason}"
-
-
-class _Numbers:
-    """The location numbers of root tensors."""
-
-    def __init__(self, graph: GraphStore) -> None:
-        self.graph = graph
-        self.base: dict[int, int] = {}
-        self.pool: dict[int | str, int] = {}
-        count = 0
-        for t, producer in enumerate(graph.producers):
-            if graph.ops[producer].kind is not Kind.VIEW:
-                self.base[t] = count
-                count += size(graph.shapes[t])
-        self.count = count
-        for op in graph.ops:
-            for where in (op.mapping or ()) if isinstance(op, Source) else ():
-                self.pool.setdefault(where, len(self.pool))
-        small = self.count + len(self.pool) < 2**31
-        self.dtype = np.dtype(np.int32 if small else np.int64)
-        self.tiles: dict[int, TileMap] = {}
-        self.mapped: dict[int, Array] = {}
-
-    def own(self, t: int) -> Array:
-        """Return the numbers of a root tensor's own locations."""
-        if self.graph.tile_memory is not None:
-            return self._rule(t).tiles()
-        return self.at(t, np.arange(size(self.graph.shapes[t]), dtype=self.dtype))
-
-    def at(self, t: int, elements: Array) -> Array:
-        """Return the numbers of the locations of flat elements of a root tensor.
-
-        Mappings and rules are evaluated once per tensor, not once per piece.
-        """
-        op = self.graph.ops[self.graph.producers[t]]
-        if self.graph.tile_memory is not None:
-            return self._rule(t).at(elements)
-        if not isinstance(op, Source) or op.mapping is None:
-            return elements + self.dtype.type(self.base[t])
-        if t not in self.mapped:
-            numbers = [self.count + self.pool[w] for w in op.mapping]
-            self.mapped[t] = np.array(numbers, self.dtype)
-        return self.mapped[t][elements]
-
-    def _rule(self, t: int) -> TileMap:
-        if t not in self.tiles:
-            self.tiles[t] = root_tiles(self.graph, t)
-        return self.tiles[t]
-
-    def laid_out(self, t: int, layout: Sequence[Piece]) -> Array:
-        """Return the numbers of the locations of a sink's elements."""
-        taken = np.empty(size(self.graph.shapes[t]), self.dtype)
-        on_tiles = self.graph.tile_memory is not None
-        for piece in layout:
-            where = result.read(piece)
-            if not (on_tiles and piece[0] == TILE):
-                where = self.at(self.graph.number(piece[0]), where)
-            taken[result.written(piece)] = where
-        return taken
-
-
-def _matches(graph: GraphStore, layouts: Layouts, numbers: _Numbers) -> list[int]:
-    """Count the positions with equal locations of each pair."""
-    due: dict[int, list[int]] = {}
-    for p, (a, b, _) in enumerate(graph.pairs):
-        due.setdefault(max(graph.producers[a], graph.producers[b]), []).append(p)
-    needed = _ancestors(graph, {t for a, b, _ in graph.pairs for t in (a, b)})
-    producers = sorted({graph.producers[t] for t in needed})
-    last = {t: i for i in producers for t in graph.carriers(i)}
-    for i, ps in due.items():
-        last.update({t: max(i, last.get(t, i)) for p in ps for t in graph.pairs[p][:2]})
-    expire: dict[int, list[int]] = {}
-    for t, i in last.items():
-        expire.setdefault(i, []).append(t)
-    found: dict[int, Array] = {}
-    matched = [0] * len(graph.pairs)
-    for i in producers:
-        for t in graph.op_outputs[i]:
-            if t in needed:
-                found[t] = _locations(graph, i, t, found, numbers, layouts)
-        for p in due.get(i, ()):
-            a, b, _ = graph.pairs[p]
-            matched[p] = int(np.count_nonzero(found[a] == found[b]))
-        for t in expire.get(i, ()):
-            del found[t]
-    return matched
-
-
-def _locations(
-    graph: GraphStore, i: int, t: int, found: dict[int, Array], numbers: _Numbers, layouts: Layouts
-) -> Array:
-    op = graph.ops[i]
-    if op.kind is Kind.SINK:
-        return numbers.laid_out(t, layouts[graph.tensor_name(t)])
-    if op.kind is not Kind.VIEW:
-        return numbers.own(t)
-    carriers = graph.carriers(i)
-    shapes = [graph.shapes[c] for c in carriers]
-    return carried(op, [found[c] for c in carriers], shapes, graph.shapes[t])
-
-
-def _ancestors(graph: GraphStore, tensors: set[int]) -> set[int]:
-    """Return tensors and all tensors that their locations come from."""
-    every = set(tensors)
-    for i in range(len(graph.ops) - 1, -1, -1):
-        if any(t in every for t in graph.op_outputs[i]):
-            every.update(graph.carriers(i))
-    return every
 
 
 GAP_TOLERANCE = 1e-9
@@ -335,19 +177,10 @@ GAP_TOLERANCE = 1e-9
 def violations(
     graph: GraphStore, result: UnwindingResult, status: Status, gap: float | None
 ) -> Iterator[str]:
-    """Yield a line for each wrong claim of a result.
+    """Yield a line for each wrong claim of a result, whose file states status and gap.
 
-    Parameters
-    ----------
-    status, gap
-        Those stated by the result's file.
-
-    Yields
-    ------
-    str
-        A violated rule or wrong number.  If there are none, the layouts are legal and have the
-        claimed score.  That the bound is valid cannot be checked; that the score does not exceed
-        it is.
+    If there are none, the layouts are legal and have the claimed score.  That the bound is valid
+    cannot be checked; that the score does not exceed it is.
     """
     if result.instance != graph.name:
         yield f"instance: the result belongs to {result.instance!r}, not to {graph.name!r}"
@@ -372,14 +205,7 @@ def _counts(graph: GraphStore, result: UnwindingResult) -> Iterator[str]:
 
 
 def counts(graph: GraphStore) -> dict[str, int]:
-    """Count tensors, elements and pair positions of a graph.
-
-    Returns
-    -------
-    dict
-        ``tensors``; ``elements`` of all tensors; ``free_elements``, those of sinks; and
-        ``edges``, the positions of all pairs.
-    """
+    """Count tensors, elements, those of sinks, and as edges the positions of all pairs."""
     sizes = [size(shape) for shape in graph.shapes]
     return {
         "tensors": len(sizes),

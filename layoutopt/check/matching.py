@@ -1,19 +1,22 @@
 """Numbers of positions of ValuedPairs with equal locations, counted by boxes.
 
 Every tensor's elements are divided into boxes; each is at the locations of a box of a root tensor.
+A view's boxes follow from its carriers' by solving an equation for each pair of overlapping boxes
+(:mod:`layoutopt.boxes.join`), independently of the number of elements.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box, canonical, unfolded
 from layoutopt.boxes.equation import Equations, Term
 from layoutopt.boxes.join import BoxIndex, common, image
-from layoutopt.check.tracing import Tracing
+from layoutopt.boxes.merge import merged
+from layoutopt.check.affine import moves
 from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Kind, Shape, Source, size
 from layoutopt.graphs.store import GraphStore
@@ -24,24 +27,73 @@ from layoutopt.tiles.counting import together
 Layouts = Mapping[str, Sequence[Piece]]
 
 POOL = -1
-"""Stand-in for the root tensor of all mappings; its elements are their values."""
+"""Stand-in for the root tensor of all mappings, and of all tiles; its elements are their values."""
+
+
+class TileMaps(dict[int, TileMap]):
+    """The tiles of root tensors by number; those of the pool are the tiles themselves.
+
+    Equal maps are one object, so that counts can be kept by its ``id``.
+    """
+
+    def __init__(self, graph: GraphStore) -> None:
+        super().__init__()
+        self.graph = graph
+        self._same: dict[object, TileMap] = {}
+
+    def __missing__(self, root: int) -> TileMap:
+        every = memory_of(self.graph).tiles
+        own = every_tile(every) if root == POOL else root_tiles(self.graph, root)
+        self[root] = self._same.setdefault(own.key, own)
+        return self[root]
+
+    def of(self, origin: str) -> TileMap:
+        """Return the tiles of the origin of a piece."""
+        return self[POOL if origin == TILE else self.graph.number(origin)]
+
+
+class Tracing:
+    """Boxes of all tensors, derived through views from those of root tensors, which are given."""
+
+    def __init__(
+        self, graph: GraphStore, given: Callable[[int], Iterable[Box]], equations: Equations
+    ) -> None:
+        self.graph, self.given, self.equations = graph, given, equations
+        self._found: dict[int, list[Box]] = {}
+        self._places: dict[int, BoxIndex] = {}
+
+    def boxes(self, t: int) -> list[Box]:
+        """Return the boxes of a tensor; each element is in exactly one."""
+        for out in self.graph.view_order([t], self._found):
+            self._found[out] = merged(self._traced(out), self.equations)
+        return self._found[t]
+
+    def places(self, t: int) -> BoxIndex:
+        """Return an index of a tensor's boxes."""
+        if t not in self._places:
+            self._places[t] = BoxIndex(self.boxes(t), self.graph.shapes[t], self.equations)
+        return self._places[t]
+
+    def _traced(self, t: int) -> Iterator[Box]:
+        graph, producer = self.graph, self.graph.producers[t]
+        op = graph.ops[producer]
+        if op.kind is not Kind.VIEW:
+            yield from self.given(t)
+            return
+        carriers = graph.carriers(producer)
+        for move in moves(op, [graph.shapes[c] for c in carriers], graph.shapes[t]):
+            places = self.places(carriers[move.label])
+            yield from image(canonical(*move), places, self.equations)
 
 
 class Matching:
-    """Boxes labelled by the root tensors of their elements' locations.
-
-    Parameters
-    ----------
-    graph, layouts, equations
-        As for :func:`matches`.
-    """
+    """Boxes labelled by the root tensors of their elements' locations, in given layouts."""
 
     def __init__(self, graph: GraphStore, layouts: Layouts, equations: Equations) -> None:
         self.graph, self.layouts, self.equations = graph, layouts, equations
         self.tracing = Tracing(graph, self._given, equations)
         self.pool: dict[int | str, int] = {}
-        self.tiles: dict[int, TileMap] = {}
-        self.maps: dict[object, TileMap] = {}
+        self.maps = TileMaps(graph)
         self.known: dict[object, int] = {}
         self.answers: dict[object, int] = {}
 
@@ -72,45 +124,41 @@ class Matching:
         there = [box for other in others for box in image(other, places, self.equations)]
         return self._on_tiles(self.tracing.boxes(t), there, shape)
 
-    def _on_tiles(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
-        """Count the positions at which two lists of boxes have equal tiles.
-
-        Counts are cached, as equal layers have equal boxes on equal maps.
-        """
-        sides = (tuple((id(self.map(b.label)), *b[1:]) for b in side) for side in (mine, other))
-        key = *sides, shape
-        if key not in self.answers:
-            self.answers[key] = self._counted(mine, other, shape)
-        return self.answers[key]
-
-    def _counted(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
+    def meeting(
+        self, mine: Sequence[Box], other: Sequence[Box], shape: Shape
+    ) -> tuple[set[Box], Iterator[tuple[Box, Box]]]:
+        """Return the boxes that are in both lists, and pairs of others that may overlap."""
         same = set(mine) & set(other)
         left, right = (
             [part for box in side if box not in same for part in unfolded(box, shape)]
             for side in (mine, other)
         )
         near = BoxIndex(right, shape, self.equations)
-        return sum(box.elements for box in same) + sum(
-            self._equal_tiles(box, twin) for box in left for twin in near.near(box)
-        )
+        return same, ((box, twin) for box in left for twin in near.near(box))
+
+    def _on_tiles(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
+        """Count the positions at which two lists of boxes have equal tiles.
+
+        Counts are cached, as equal layers have equal boxes on equal maps.
+        """
+        sides = (tuple((id(self.maps[b.label]), *b[1:]) for b in side) for side in (mine, other))
+        key = *sides, shape
+        if key not in self.answers:
+            same, others = self.meeting(mine, other, shape)
+            self.answers[key] = sum(box.elements for box in same) + sum(
+                self._equal_tiles(box, twin) for box, twin in others
+            )
+        return self.answers[key]
 
     def _equal_tiles(self, a: Box, b: Box) -> int:
         """Count the common elements of two boxes that are on equal tiles."""
-        maps, total = (self.map(a.label), self.map(b.label)), 0
+        maps, total = (self.maps[a.label], self.maps[b.label]), 0
         for part in common(a, b, self.equations):
             key = id(maps[0]), id(maps[1]), part
             if key not in self.known:
                 self.known[key] = together(maps, *part)
             total += self.known[key]
         return total
-
-    def map(self, root: int) -> TileMap:
-        """Return the tiles of a root tensor; those of the pool are the tiles themselves."""
-        if root not in self.tiles:
-            every = memory_of(self.graph).tiles
-            own = every_tile(every) if root == POOL else root_tiles(self.graph, root)
-            self.tiles[root] = self.maps.setdefault(own.key, own)
-        return self.tiles[root]
 
     def _shape(self, root: int) -> Shape:
         return () if root == POOL else self.graph.shapes[root]

@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from layoutopt.boxes.box import Box, canonical
-from layoutopt.check.hooked import UNKNOWN, Hooked, takes_hooked
-from layoutopt.check.matching import Layouts
-from layoutopt.graphs.locations import TILE
+from layoutopt.check.located import UNKNOWN, Hooked, takes_hooked
+from layoutopt.check.matching import Layouts, TileMaps
 from layoutopt.graphs.ops import Array
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import every_tile, memory_of, root_tiles
-from layoutopt.tiles.blocks import TileMap
+from layoutopt.graphs.tiling import memory_of
 from layoutopt.tiles.counting import on_each
 
 SHOWN = 3
@@ -34,24 +32,10 @@ def occupied(graph: GraphStore, layouts: Layouts) -> Array:
 
 
 def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
-    """Yield each sink, and the bytes of its elements on each tile, shape ``(tiles,)``.
-
-    Parameters
-    ----------
-    graph
-        A graph with a tile memory.
-    layouts
-        Pieces by sink name, which cover all sinks.
-
-    Raises
-    ------
-    SizeError
-        If pieces are too irregular to count.
-    """
+    """Yield each sink, and the bytes of its elements on each tile, shape ``(tiles,)``."""
     memory = memory_of(graph)
     where = Hooked(graph, layouts).tiles if takes_hooked(graph, layouts) else None
-    known: dict[str, TileMap] = {TILE: every_tile(memory.tiles)}
-    maps: dict[object, TileMap] = {}
+    maps = TileMaps(graph)
     counted: dict[object, tuple[Array, Array]] = {}  # equal layers have equal keys
     for sink in graph.sinks():
         count = np.zeros(memory.tiles, np.int64)
@@ -61,13 +45,10 @@ def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
             yield sink, count * memory.bytes_of(sink.name)
             continue
         for name, start, _, loops in layouts[sink.name]:
-            if name not in known:
-                own = root_tiles(graph, graph.number(name))
-                known[name] = maps.setdefault(own.key, own)
-            walk = tuple([(extent, step) for extent, step, _ in loops])
-            key = id(known[name]), start, walk
+            tile_map, walk = maps.of(name), tuple([(extent, step) for extent, step, _ in loops])
+            key = id(tile_map), start, walk
             if key not in counted:
-                counted[key] = on_each(known[name], start, walk)
+                counted[key] = on_each(tile_map, start, walk)
             tiles, counts = counted[key]
             np.add.at(count, tiles, counts)
         yield sink, count * memory.bytes_of(sink.name)
@@ -122,10 +103,7 @@ def faults(
 ) -> Iterator[str]:
     """Yield a line for each rule of the tile memory that layouts violate.
 
-    Parameters
-    ----------
-    alike
-        Counts elements of a tensor, by number, on the same tile as the others given by boxes.
+    ``alike`` counts elements of a tensor, by number, on the same tile as the others given by boxes.
     """
     memory = memory_of(graph)
     used = occupied(graph, layouts)

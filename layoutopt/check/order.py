@@ -20,8 +20,7 @@ from layoutopt.base.result import Step
 from layoutopt.boxes.box import Box, canonical
 from layoutopt.boxes.equation import Equations
 from layoutopt.check.affine import STEPS, carried, either
-from layoutopt.check.matching import Layouts
-from layoutopt.check.tracing import Tracing
+from layoutopt.check.matching import Layouts, Tracing
 from layoutopt.graphs import ops
 from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Array, Kind, size
@@ -31,18 +30,11 @@ from layoutopt.graphs.tiling import hook_of
 
 @dataclass(frozen=True)
 class Dependencies:
-    """Dependencies between pieces and barriers.
+    """Dependencies between pieces, counted through all sinks, and barriers.
 
-    Parameters
-    ----------
-    sinks
-        Names of the sinks, in the graph's order.
-    sink_pieces
-        For each sink the numbers of its pieces, counted through all sinks.
-    waits_for
-        For each piece the barrier that is its origin, or ``None``.
-    needs
-        For each used barrier the pieces and barriers that its inputs depend on.
+    ``sink_pieces`` has for each of the sinks, in the graph's order, its pieces; ``waits_for`` for
+    each piece the barrier that is its origin, if any; ``needs`` for each used barrier the pieces
+    and barriers that its inputs depend on.
     """
 
     sinks: Sequence[str]
@@ -178,11 +170,6 @@ def dependencies(graph: GraphStore, layouts: Layouts) -> Dependencies:
     """Return the dependencies between pieces and barriers.
 
     Included are barriers that are origins of pieces, and those that these depend on.
-
-    Raises
-    ------
-    SizeError
-        As :func:`layoutopt.check.elements.evaluate` does.
     """
     return either(graph, partial(by_elements, graph, layouts), partial(by_pieces, graph, layouts))
 
@@ -202,11 +189,8 @@ def _gathered(
 ) -> Dependencies:
     """Return the dependencies, given the tokens of tensors.
 
-    Parameters
-    ----------
-    held
-        Returns the tokens of a tensor's elements, on which their locations depend: piece ``p``,
-        counted through all sinks; barrier ``b`` as ``-2 - b``; or none, -1.
+    On the tokens of its elements a tensor's locations depend: piece ``p``, counted through all
+    sinks; barrier ``b`` as ``-2 - b``; or none, -1.
     """
     sinks = [sink.name for sink in graph.sinks()]
     spans: list[range] = []
@@ -268,15 +252,8 @@ class _Tokens:
         """Return the distinct tokens of a tensor's elements."""
         if size(self.graph.shapes[t]) == 0:
             return set()
-        stack = [t]
-        while stack:
-            i = self.graph.producers[stack[-1]]
-            missing = [c for c in self.graph.carriers(i) if c not in self.found]
-            if missing:
-                stack.extend(missing)
-            else:
-                out = stack.pop()
-                self.found[out] = self._of(i, out)
+        for out in self.graph.view_order([t], self.found):
+            self.found[out] = self._of(self.graph.producers[out], out)
         token = self.found[t]
         return {token} if isinstance(token, int) else set(np.unique(token).tolist())
 

@@ -6,27 +6,24 @@ By elements, tiles are arrays passed through views; by pieces, elements of the b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.base import result
 from layoutopt.base.errors import InputError
 from layoutopt.boxes.box import Box
-from layoutopt.boxes.cover import cover
 from layoutopt.boxes.equation import Equations
-from layoutopt.boxes.join import BoxIndex, common
-from layoutopt.check.affine import SMALL, STEPS, carried, either
+from layoutopt.boxes.join import common
+from layoutopt.check.affine import SMALL, STEPS, either
 from layoutopt.check.elements import coverage
-from layoutopt.check.hooked import UNKNOWN, Hooked
+from layoutopt.check.located import UNKNOWN, Hooked, Located
 from layoutopt.check.matching import Layouts, Matching
-from layoutopt.graphs.locations import TILE
-from layoutopt.graphs.ops import Array, Kind, size
+from layoutopt.graphs.ops import Array, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import hooked, root_tiles
-from layoutopt.tiles.blocks import TileMap
+from layoutopt.graphs.tiling import hooked
 from layoutopt.tiles.counting import on_both, on_each
 
 Integers = NDArray[np.int64]
@@ -51,20 +48,6 @@ def spread(graph: GraphStore, layouts: Layouts) -> Spread:
     """Return the counts of elements by tile, by elements in small graphs, by pieces in large ones.
 
     Barriers with hooks are evaluated element by element.
-
-    Parameters
-    ----------
-    graph
-        A graph with a tile memory.
-    layouts
-        Pieces by sink name, which cover all sinks.
-
-    Raises
-    ------
-    InputError
-        If a hook does not fit, or a barrier with a hook depends on itself.
-    SizeError
-        If there are hooks, and the elements do not fit into memory.
     """
     if hooked(graph):
         tiles = Hooked(graph, layouts).tiles
@@ -76,22 +59,12 @@ def spread(graph: GraphStore, layouts: Layouts) -> Spread:
 
 
 def uncovered(graph: GraphStore, layouts: Layouts) -> tuple[str, ...]:
-    """Return a line for every sink that is not covered exactly once, and for every invalid piece.
-
-    Raises
-    ------
-    SizeError
-        As :func:`layoutopt.check.elements.evaluate` does.
-    """
-
-    def by_pieces(limit: int) -> tuple[str, ...]:
-        equations = Equations(limit)
-        return coverage(graph, layouts, lambda layout, t: cover(layout, t.shape, equations))
-
-    def by_elements() -> tuple[str, ...]:
-        return coverage(graph, layouts, lambda layout, t: result.cover(layout, t.size))
-
-    return either(graph, by_elements, by_pieces)
+    """Return what :func:`layoutopt.check.elements.coverage` does, by the faster method."""
+    return either(
+        graph,
+        partial(coverage, graph, layouts),
+        lambda limit: coverage(graph, layouts, Equations(limit)),
+    )
 
 
 def summed(parts: Iterable[Counts]) -> Counts:
@@ -106,20 +79,13 @@ def summed(parts: Iterable[Counts]) -> Counts:
 
 
 class SpreadByElements:
-    """Counts by elements; the tiles of each queried tensor are cached.
-
-    Parameters
-    ----------
-    tiles
-        Known tiles of tensors, by number.
-    """
+    """Counts by elements; the tiles of each queried tensor are kept."""
 
     def __init__(
         self, graph: GraphStore, layouts: Layouts, tiles: dict[int, Array] | None = None
     ) -> None:
-        self.graph, self.layouts = graph, layouts
+        self.located = Located(graph, layouts)
         self._found = {} if tiles is None else tiles
-        self._rules: dict[int, TileMap] = {}
 
     def each(self, t: int) -> Counts:
         """Count the elements of a tensor on each tile."""
@@ -131,38 +97,9 @@ class SpreadByElements:
         return _counted(mine[mine == other])
 
     def _tiles(self, t: int) -> Array:
-        stack = [t]
-        while stack:
-            carriers = self.graph.carriers(self.graph.producers[stack[-1]])
-            missing = [c for c in carriers if c not in self._found]
-            if missing and stack[-1] not in self._found:
-                stack += missing
-            else:
-                out = stack.pop()
-                if out not in self._found:
-                    self._found[out] = self._of(out, carriers)
+        for out in self.located.graph.view_order([t], self._found):
+            self._found[out] = self.located.made(out, self._found)
         return self._found[t]
-
-    def _of(self, t: int, carriers: Sequence[int]) -> Array:
-        graph, op = self.graph, self.graph.ops[self.graph.producers[t]]
-        if op.kind is Kind.VIEW:
-            shapes = [graph.shapes[c] for c in carriers]
-            return carried(op, [self._found[c] for c in carriers], shapes, graph.shapes[t])
-        if op.kind is not Kind.SINK:
-            return root_tiles(graph, t).tiles()
-        taken = np.empty(size(graph.shapes[t]), np.int64)
-        for piece in self.layouts[graph.tensor_name(t)]:
-            where = result.read(piece)
-            if piece[0] != TILE:
-                where = self._rule(graph.number(piece[0])).at(where)
-            taken[result.written(piece)] = where
-        return taken
-
-    def _rule(self, root: int) -> TileMap:
-        """Return the tiles of a root tensor, cached."""
-        if root not in self._rules:
-            self._rules[root] = root_tiles(self.graph, root)
-        return self._rules[root]
 
 
 def _counted(tiles: Array) -> Counts:
@@ -171,51 +108,28 @@ def _counted(tiles: Array) -> Counts:
 
 
 class SpreadByPieces:
-    """Counts by boxes.
-
-    Parameters
-    ----------
-    limit
-        Limit of steps; see :class:`layoutopt.boxes.equation.Equations`.
-    """
+    """Counts by boxes, in at most so many steps."""
 
     def __init__(self, graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> None:
         self.graph = graph
         self.equations = Equations(limit)
-        matching = Matching(graph, layouts, self.equations)
-        self.tracing, self.map = matching.tracing, matching.map
+        self.matching = Matching(graph, layouts, self.equations)
         self._known: dict[object, Counts] = {}
 
     def each(self, t: int) -> Counts:
-        """Count the elements of a tensor on each tile.
-
-        Raises
-        ------
-        SizeError
-            If layouts or views are too irregular for boxes.
-        """
-        return summed(self._each(box) for box in self.tracing.boxes(t))
+        """Count the elements of a tensor on each tile."""
+        return summed(self._each(box) for box in self.matching.tracing.boxes(t))
 
     def both(self, a: int, b: int) -> Counts:
-        """Count the positions at which two tensors of one shape are both on each tile.
-
-        Raises
-        ------
-        SizeError
-            If layouts or views are too irregular for boxes.
-        """
-        mine, other = self.tracing.boxes(a), self.tracing.boxes(b)
-        same = set(mine) & set(other)
+        """Count the positions at which two tensors of one shape are both on each tile."""
+        mine, other = self.matching.tracing.boxes(a), self.matching.tracing.boxes(b)
+        same, others = self.matching.meeting(mine, other, self.graph.shapes[a])
         parts = [self._each(box) for box in same]
-        rest = [box for box in other if box not in same]
-        near = BoxIndex(rest, self.graph.shapes[a], self.equations)
-        for box in mine:
-            if box not in same:
-                parts += [found for twin in near.near(box) for found in self._meeting(box, twin)]
+        parts += [part for box, twin in others for part in self._meeting(box, twin)]
         return summed(parts)
 
     def _each(self, box: Box) -> Counts:
-        tiles, loops = self.map(box.label), tuple([(n, step) for n, step, _ in box.loops])
+        tiles, loops = self.matching.maps[box.label], tuple([(n, step) for n, step, _ in box.loops])
         key = id(tiles), box.start, loops
         if key not in self._known:
             self._known[key] = on_each(tiles, box.start, loops)
@@ -223,7 +137,7 @@ class SpreadByPieces:
 
     def _meeting(self, a: Box, b: Box) -> list[Counts]:
         """Count the common elements of two boxes that are on equal tiles, in parts."""
-        maps, found = (self.map(a.label), self.map(b.label)), []
+        maps, found = (self.matching.maps[a.label], self.matching.maps[b.label]), []
         for part in common(a, b, self.equations):
             key = id(maps[0]), id(maps[1]), part
             if key not in self._known:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Any, TypeAlias
@@ -52,15 +52,11 @@ def matmul(lhs: Shape, rhs: Shape) -> tuple[Shape, TileRule | None, TileRule | N
     return shape, lhs_rule, rhs_rule
 
 
-def conv_shape(
-    data: Shape,
-    weights: Shape,
-    strides: PerDim = 1,
-    padding: Padding = 0,
-    dilations: PerDim = 1,
-    groups: int = 1,
+def _conv_shape(
+    operands: Sequence[Tensor], strides: PerDim, padding: Padding, dilations: PerDim, groups: int
 ) -> Shape:
-    """Return the shape of a convolution; arguments are those of :func:`grow_conv`."""
+    """Return the shape of a convolution of data, weights and maybe a bias."""
+    data, weights = (x.shape for x in operands[:2])
     rank = len(data) - 2
     if rank < 1 or len(weights) != len(data):
         raise InputError("data must have shape (N, C, *size), weights (M, C / groups, *kernel)")
@@ -68,7 +64,11 @@ def conv_shape(
     steps = [_number("strides", n, least=1) for n in _per_dim("strides", strides, rank)]
     spread = [_number("dilations", n, least=1) for n in _per_dim("dilations", dilations, rank)]
     dims = zip(data[2:], weights[2:], steps, spread, _added(padding, rank), strict=True)
-    return (data[0], weights[0], *(_out_size(d, *numbers) for d, numbers in enumerate(dims)))
+    shape = (data[0], weights[0], *(_out_size(d, *numbers) for d, numbers in enumerate(dims)))
+    for bias in operands[2:]:
+        if bias.shape != shape[1:2]:
+            raise InputError(f"bias {_described(bias)} must have shape {list(shape[1:2])}")
+    return shape
 
 
 def _out_size(d: int, size: int, kernel: int, stride: int, dilation: int, added: int) -> int:
@@ -263,33 +263,31 @@ def grow_conv(
     InputError
         If shapes and numbers are inconsistent; nothing is added.
     """
-    x, w = graph.tensor(data), graph.tensor(weights)
-    operands = [x, w] if bias is None else [x, w, graph.tensor(bias)]
+    x, w, *_ = operands = [graph.tensor(t) for t in (data, weights, bias) if t is not None]
     with errors_at(f"convolution of {_described(x)} by {_described(w)}"):
-        shape = conv_shape(x.shape, w.shape, strides, padding, dilations, groups)
-        if bias is not None and operands[2].shape != shape[1:2]:
-            raise InputError(f"bias {_described(operands[2])} must have shape {list(shape[1:2])}")
+        shape = _conv_shape(operands, strides, padding, dilations, groups)
     out = graph.fixed_point(operands, shape, name=name)
-    rule = {
-        "batch": x.shape[0],
-        "in_channels": x.shape[1],
-        "out_channels": w.shape[0],
-        "groups": groups,
-        "size": list(x.shape[2:]),
-        "kernel": list(w.shape[2:]),
-        "out_size": list(shape[2:]),
-    }
-    data_target, weights_target = (
-        _target(graph, operand, value, part_name(name, f"{role}.target"), {"kind": kind, **rule})
-        for operand, value, role, kind in (
-            (x, data_value, "data", "conv_data"),
-            (w, weights_value, "weights", "conv_filter"),
-        )
-    )
+    of_data, of_weights = _conv_rules(x.shape, w.shape, shape, groups)
+    data_target = _target(graph, x, data_value, part_name(name, "data.target"), of_data)
+    weights_target = _target(graph, w, weights_value, part_name(name, "weights.target"), of_weights)
     bias_target = None if bias is None else _bias_target(graph, operands[2], out, bias_value, name)
     if x.shape == shape:
         graph.valued_pair(x, out, chain_value)
     return ConvTensor(graph, out.slot, 0, data_target, weights_target, bias_target)
+
+
+def _conv_rules(data: Shape, weights: Shape, out: Shape, groups: int) -> tuple[TileRule, TileRule]:
+    """Return the tile rules of a convolution's data and weights."""
+    sizes = {
+        "batch": data[0],
+        "in_channels": data[1],
+        "out_channels": weights[0],
+        "groups": groups,
+        "size": list(data[2:]),
+        "kernel": list(weights[2:]),
+        "out_size": list(out[2:]),
+    }
+    return {"kind": "conv_data", **sizes}, {"kind": "conv_filter", **sizes}
 
 
 def _target(

@@ -77,7 +77,7 @@ def test_by_pieces() -> None:
 
 def test_too_many_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph that does not fit the memory is refused before it is begun."""
-    monkeypatch.setattr("layoutopt.check.hooked.ELEMENT_BYTES", 2**60)
+    monkeypatch.setattr("layoutopt.check.located.ELEMENT_BYTES", 2**60)
     with pytest.raises(SizeError, match="evaluating hooks for every element needs"):
         evaluate(chained(), X | {"y": X["x"]})
 

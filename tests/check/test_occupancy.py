@@ -12,7 +12,7 @@ import pytest
 
 from layoutopt.base.errors import SizeError
 from layoutopt.check.elements import by_elements, by_pieces
-from layoutopt.check.hooked import takes_hooked, without_hooks
+from layoutopt.check.located import takes_hooked, without_hooks
 from layoutopt.check.occupancy import held, occupied, sure_to_fit
 from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Barrier, Kind

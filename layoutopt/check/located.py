@@ -1,0 +1,196 @@
+"""Locations of all elements, as arrays of numbers: on a tile memory, of their tiles.
+
+Every element of every root tensor (sink, source, barrier output, fixed point) has a number of its
+own; sources with a ``mapping`` have one number per distinct value.  Elements of sinks have the
+numbers given by their pieces, those of views the numbers of their inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from layoutopt.base import result
+from layoutopt.base.errors import SizeError
+from layoutopt.base.memory import require
+from layoutopt.boxes.box import Box
+from layoutopt.check.affine import carried
+from layoutopt.check.matching import Layouts, TileMaps
+from layoutopt.graphs.locations import TILE
+from layoutopt.graphs.ops import Array, Kind, Source, size
+from layoutopt.graphs.store import GraphStore
+from layoutopt.graphs.tiling import check_hooks, hook_of, hooked, output_tiles, viewed
+
+ELEMENT_BYTES = 24
+"""Bytes per element where hooks are evaluated."""
+
+UNKNOWN = -1
+"""The tile of an element that depends on itself."""
+
+
+class Located:
+    """The location numbers of a graph's elements in layouts, which cover all sinks."""
+
+    def __init__(self, graph: GraphStore, layouts: Layouts) -> None:
+        self.graph, self.layouts = graph, layouts
+        self.on_tiles = graph.tile_memory is not None
+        self.base: dict[int, int] = {}
+        self.pool: dict[int | str, int] = {}
+        self.count = 0
+        for t, producer in enumerate(graph.producers):
+            if graph.ops[producer].kind is not Kind.VIEW:
+                self.base[t] = self.count
+                self.count += size(graph.shapes[t])
+        for op in graph.ops:
+            for where in (op.mapping or ()) if isinstance(op, Source) else ():
+                self.pool.setdefault(where, len(self.pool))
+        small = self.count + len(self.pool) < 2**31
+        self.dtype = np.dtype(np.int32 if small else np.int64)
+        self.maps = TileMaps(graph)
+        self.mapped: dict[int, Array] = {}
+
+    def matches(self) -> list[int]:
+        """Count the positions with equal locations of each pair; arrays are held while needed."""
+        graph = self.graph
+        due: dict[int, list[int]] = {}
+        for p, (a, b, _) in enumerate(graph.pairs):
+            due.setdefault(max(graph.producers[a], graph.producers[b]), []).append(p)
+        needed = graph.view_order({t for a, b, _ in graph.pairs for t in (a, b)})
+        last = {c: graph.producers[t] for t in needed for c in graph.carriers(graph.producers[t])}
+        for i, ps in due.items():
+            last.update({t: max(i, last.get(t, i)) for p in ps for t in graph.pairs[p][:2]})
+        expire: dict[int, list[int]] = {}
+        for t, i in last.items():
+            expire.setdefault(i, []).append(t)
+        found: dict[int, Array] = {}
+        matched = [0] * len(graph.pairs)
+        for i, made in groupby(needed, key=graph.producers.__getitem__):
+            found.update((t, self.made(t, found)) for t in made)
+            for p in due.get(i, ()):
+                a, b, _ = graph.pairs[p]
+                matched[p] = int(np.count_nonzero(found[a] == found[b]))
+            for t in expire.get(i, ()):
+                del found[t]
+        return matched
+
+    def alike(self, t: int, others: Sequence[Box]) -> int:
+        """Count elements of a sink on the same tile as the others that boxes map them to."""
+        return _same_tile(self._laid_out(t), others)
+
+    def made(self, t: int, found: Mapping[int, Array]) -> Array:
+        """Return the numbers of a tensor's elements, flat, if those of a view's carriers are."""
+        graph, producer = self.graph, self.graph.producers[t]
+        op = graph.ops[producer]
+        if op.kind is Kind.VIEW:
+            carriers = graph.carriers(producer)
+            shapes = [graph.shapes[c] for c in carriers]
+            return carried(op, [found[c] for c in carriers], shapes, graph.shapes[t])
+        if op.kind is Kind.SINK:
+            return self._laid_out(t)
+        if self.on_tiles:
+            return self.maps[t].tiles()
+        return self.at(t, np.arange(size(graph.shapes[t]), dtype=self.dtype))
+
+    def at(self, t: int, elements: Array) -> Array:
+        """Return the numbers of the locations of flat elements of a root tensor.
+
+        Mappings and rules are evaluated once per tensor, not once per piece.
+        """
+        if self.on_tiles:
+            return self.maps[t].at(elements)
+        op = self.graph.ops[self.graph.producers[t]]
+        if not isinstance(op, Source) or op.mapping is None:
+            return elements + self.dtype.type(self.base[t])
+        if t not in self.mapped:
+            numbers = [self.count + self.pool[w] for w in op.mapping]
+            self.mapped[t] = np.array(numbers, self.dtype)
+        return self.mapped[t][elements]
+
+    def _laid_out(self, t: int) -> Array:
+        taken = np.empty(size(self.graph.shapes[t]), self.dtype)
+        for piece in self.layouts[self.graph.tensor_name(t)]:
+            where = result.read(piece)
+            if not (self.on_tiles and piece[0] == TILE):
+                where = self.at(self.graph.number(piece[0]), where)
+            taken[result.written(piece)] = where
+        return taken
+
+
+class Hooked(Located):
+    """The ``tiles`` of all tensors of a graph whose barriers have hooks, by number.
+
+    The tiles of a barrier's outputs are computed from those of its inputs.  Tiles that depend on
+    themselves remain unknown; they violate barrier order.
+    """
+
+    def __init__(self, graph: GraphStore, layouts: Layouts) -> None:
+        require(ELEMENT_BYTES * sum(map(size, graph.shapes)), "evaluating hooks for every element")
+        check_hooks(graph)
+        super().__init__(graph, layouts)
+        self.tiles: dict[int, Array] = {}
+        for _ in range(len(hooked(graph)) + 1):  # each round computes at least one more barrier
+            self.before, self.tiles = self.tiles, {}
+            for i in range(len(graph.ops)):
+                self._make(i)
+            if not any((tiles == UNKNOWN).any() for tiles in self.tiles.values()):
+                break
+
+    def matches(self) -> list[int]:
+        """Count the positions with equal tiles of each pair."""
+        pairs = [(self.tiles[a], self.tiles[b]) for a, b, _ in self.graph.pairs]
+        return [int(np.count_nonzero((a == b) & (a != UNKNOWN))) for a, b in pairs]
+
+    def alike(self, t: int, others: Sequence[Box]) -> int:
+        """Count elements of a sink on the same tile as the others that boxes map them to."""
+        return _same_tile(self.tiles[t], others)
+
+    def at(self, t: int, elements: Array) -> Array:
+        """Return the tiles of flat elements of a root tensor, as known after the last round."""
+        if hook_of(self.graph, self.graph.producers[t]) is None:
+            return super().at(t, elements)
+        known = self.before.get(t)
+        return np.full(len(elements), UNKNOWN) if known is None else known[elements]
+
+    def _make(self, i: int) -> None:
+        """Compute the tiles of an op's outputs."""
+        graph, outputs = self.graph, self.graph.op_outputs[i]
+        if hook_of(graph, i) is None:
+            for t in outputs:
+                self.tiles[t] = self.made(t, self.tiles)
+            return
+        inputs = [self.tiles[t] for t in graph.op_inputs[i]]
+        if any((tiles == UNKNOWN).any() for tiles in inputs):
+            found = [np.full(size(graph.shapes[t]), UNKNOWN) for t in outputs]
+        else:
+            found = output_tiles(graph, i, inputs)
+        self.tiles |= zip(outputs, found, strict=True)
+
+
+def _same_tile(tiles: Array, others: Sequence[Box]) -> int:
+    return sum(
+        int(np.count_nonzero(tiles[result.read(box)] == tiles[result.written(box)]))
+        for box in others
+    )
+
+
+def takes_hooked(graph: GraphStore, layouts: Layouts) -> bool:
+    """Return whether the origin of a piece is an output of a barrier with a hook."""
+    outputs = {graph.tensor_name(t) for i in hooked(graph) for t in graph.op_outputs[i]}
+    return any(piece[0] in outputs for layout in layouts.values() for piece in layout)
+
+
+def without_hooks(graph: GraphStore, layouts: Layouts) -> GraphStore:
+    """Return a graph for the check by pieces, with views in place of built-in hooks.
+
+    Users' hooks, and pieces whose origins are outputs of barriers with hooks, are refused.
+    """
+    if not hooked(graph):
+        return graph
+    found = viewed(graph)
+    if hooked(found) or takes_hooked(graph, layouts):
+        count = sum(map(size, graph.shapes))
+        what = "users' hooks" if hooked(found) else "pieces with origins in barriers with hooks"
+        raise SizeError(f"{what} are evaluated element by element; {count:,} are too many")
+    return found
