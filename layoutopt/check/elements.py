@@ -8,7 +8,7 @@ ones by boxes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -77,8 +77,8 @@ def by_elements(graph: GraphStore, layouts: Layouts) -> Evaluation:
         return Evaluation(broken, None, most(graph))
     waits = order.by_elements(graph, layouts)
     located = Hooked(graph, layouts) if hooked(graph) else Located(graph, layouts)
-    broken_memory = occupancy.faults(graph, layouts, located.alike)
-    return _evaluation(graph, located.matches(), waits, broken_memory)
+    of_memory = partial(occupancy.faults, graph, layouts, located.alike)
+    return _evaluation(graph, located.matches(), waits, of_memory)
 
 
 def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Evaluation:
@@ -91,14 +91,15 @@ def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Evalua
     matching = Matching(seen, layouts, equations)
     matched = [matching.matched(a, b) for a, b, _ in seen.pairs]
     waits = order.by_pieces(seen, layouts, equations.left)
-    return _evaluation(graph, matched, waits, occupancy.faults(seen, layouts, matching.alike))
+    of_memory = partial(occupancy.faults, seen, layouts, matching.alike)
+    return _evaluation(graph, matched, waits, of_memory)
 
 
 def _evaluation(
     graph: GraphStore,
     matched: Sequence[int],
     given: order.Dependencies,
-    of_memory: Iterator[str],
+    of_memory: Callable[[], Iterator[str]],
 ) -> Evaluation:
     pairs = tuple(
         PairScore(graph.tensor_name(a), graph.tensor_name(b), v, size(graph.shapes[a]), m)
@@ -109,7 +110,7 @@ def _evaluation(
     what = "waits for itself" if len(cycle) == 1 else "wait for each other"
     broken = [f"barrier order: {names} {what}"] if cycle else []
     if graph.tile_memory is not None:
-        broken += of_memory
+        broken += of_memory()
     return Evaluation(tuple(broken), _earned(graph, matched), most(graph), pairs, steps)
 
 

@@ -17,11 +17,18 @@ from layoutopt.base.errors import SizeError
 from layoutopt.base.memory import require
 from layoutopt.boxes.box import Box
 from layoutopt.check.affine import carried
-from layoutopt.check.matching import Layouts, TileMaps
+from layoutopt.check.matching import Layouts
 from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Array, Kind, Source, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import check_hooks, hook_of, hooked, output_tiles, viewed
+from layoutopt.graphs.tiling import (
+    TileMaps,
+    check_hooks,
+    hook_of,
+    hooked,
+    output_tiles,
+    viewed,
+)
 
 ELEMENT_BYTES = 24
 """Bytes per element where hooks are evaluated."""

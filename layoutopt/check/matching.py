@@ -20,36 +20,10 @@ from layoutopt.check.affine import moves
 from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Kind, Shape, Source, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import every_tile, memory_of, root_tiles
-from layoutopt.tiles.blocks import TileMap
+from layoutopt.graphs.tiling import POOL, TileMaps
 from layoutopt.tiles.counting import together
 
 Layouts = Mapping[str, Sequence[Piece]]
-
-POOL = -1
-"""Stand-in for the root tensor of all mappings, and of all tiles; its elements are their values."""
-
-
-class TileMaps(dict[int, TileMap]):
-    """The tiles of root tensors by number; those of the pool are the tiles themselves.
-
-    Equal maps are one object, so that counts can be kept by its ``id``.
-    """
-
-    def __init__(self, graph: GraphStore) -> None:
-        super().__init__()
-        self.graph = graph
-        self._same: dict[object, TileMap] = {}
-
-    def __missing__(self, root: int) -> TileMap:
-        every = memory_of(self.graph).tiles
-        own = every_tile(every) if root == POOL else root_tiles(self.graph, root)
-        self[root] = self._same.setdefault(own.key, own)
-        return self[root]
-
-    def of(self, origin: str) -> TileMap:
-        """Return the tiles of the origin of a piece."""
-        return self[POOL if origin == TILE else self.graph.number(origin)]
 
 
 class Tracing:

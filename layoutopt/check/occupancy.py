@@ -9,11 +9,11 @@ import numpy as np
 
 from layoutopt.boxes.box import Box, canonical
 from layoutopt.check.located import UNKNOWN, Hooked, takes_hooked
-from layoutopt.check.matching import Layouts, TileMaps
+from layoutopt.check.matching import Layouts
 from layoutopt.graphs.ops import Array
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import memory_of
+from layoutopt.graphs.tiling import TileMaps, memory_of
 from layoutopt.tiles.counting import on_each
 
 SHOWN = 3

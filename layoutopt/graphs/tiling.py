@@ -62,9 +62,31 @@ def root_tiles(graph: GraphStore, t: int) -> TileMap:
         return tile_map(graph.shapes[t], memory, op.rule if isinstance(op, Source) else None)
 
 
-def every_tile(tiles: int) -> TileMap:
-    """Return the map of a tensor with one element on each tile."""
-    return TileMap((tiles,), (even_steps(tiles, 1),))
+POOL = -1
+"""Stand-in for the root tensor of all mappings, and of all tiles; its elements are their values."""
+
+
+class TileMaps(dict[int, TileMap]):
+    """The tiles of root tensors by number; those of the pool are the tiles themselves.
+
+    Equal maps are one object, so that counts can be kept by its ``id``.
+    """
+
+    def __init__(self, graph: GraphStore) -> None:
+        super().__init__()
+        self.graph = graph
+        self._same: dict[object, TileMap] = {}
+
+    def __missing__(self, root: int) -> TileMap:
+        count = memory_of(self.graph).tiles
+        every = TileMap((count,), (even_steps(count, 1),))
+        own = every if root == POOL else root_tiles(self.graph, root)
+        self[root] = self._same.setdefault(own.key, own)
+        return self[root]
+
+    def of(self, origin: str) -> TileMap:
+        """Return the tiles of the origin of a piece."""
+        return self[POOL if origin == TILE else self.graph.number(origin)]
 
 
 def _mapped(mapping: tuple[int | str, ...], memory: TileMemory) -> TileMap:
