@@ -6,7 +6,7 @@ In a tensor with row-major strides ``s``, index ``i`` has the flat position ``su
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, product
 from math import prod
@@ -60,6 +60,14 @@ def carried(op: UnwindingOp, values: Sequence[Array], shapes: Sequence[Shape], o
         taken = _strided(values[k], start, extents, [f for _, f, _ in loops])
         _strided(found, to, extents, [t for _, _, t in loops])[...] = taken
     return found
+
+
+def passed_on(graph: GraphStore, t: int, found: Mapping[int, Array]) -> Array:
+    """Return the values of a view's elements, flat, from those of its carriers, by number."""
+    producer = graph.producers[t]
+    carriers = graph.carriers(producer)
+    shapes = [graph.shapes[c] for c in carriers]
+    return carried(graph.ops[producer], [found[c] for c in carriers], shapes, graph.shapes[t])
 
 
 def _strided(values: Array, start: int, extents: Sequence[int], steps: Sequence[int]) -> Array:

@@ -16,7 +16,7 @@ from layoutopt.base import result
 from layoutopt.base.errors import SizeError
 from layoutopt.base.memory import require
 from layoutopt.boxes.box import Box
-from layoutopt.check.affine import carried
+from layoutopt.check.affine import passed_on
 from layoutopt.check.matching import Layouts
 from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Array, Kind, Source, size
@@ -88,17 +88,14 @@ class Located:
 
     def made(self, t: int, found: Mapping[int, Array]) -> Array:
         """Return the numbers of a tensor's elements, flat, if those of a view's carriers are."""
-        graph, producer = self.graph, self.graph.producers[t]
-        op = graph.ops[producer]
-        if op.kind is Kind.VIEW:
-            carriers = graph.carriers(producer)
-            shapes = [graph.shapes[c] for c in carriers]
-            return carried(op, [found[c] for c in carriers], shapes, graph.shapes[t])
-        if op.kind is Kind.SINK:
+        kind = self.graph.ops[self.graph.producers[t]].kind
+        if kind is Kind.VIEW:
+            return passed_on(self.graph, t, found)
+        if kind is Kind.SINK:
             return self._laid_out(t)
         if self.on_tiles:
             return self.maps[t].tiles()
-        return self.at(t, np.arange(size(graph.shapes[t]), dtype=self.dtype))
+        return self.at(t, np.arange(size(self.graph.shapes[t]), dtype=self.dtype))
 
     def at(self, t: int, elements: Array) -> Array:
         """Return the numbers of the locations of flat elements of a root tensor.

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from layoutopt.base import result
 from layoutopt.base.result import Step
 from layoutopt.boxes.box import Box, canonical
 from layoutopt.boxes.equation import Equations
-from layoutopt.check.affine import STEPS, carried, either
+from layoutopt.check.affine import STEPS, either, passed_on
 from layoutopt.check.matching import Layouts, Tracing
 from layoutopt.graphs import ops
 from layoutopt.graphs.locations import TILE
@@ -44,25 +43,22 @@ class Dependencies:
 
 
 class Clock:
-    """State of an execution: pieces set and barriers known so far."""
+    """State of an execution: pieces set and barriers known so far; pieces that became free."""
 
     def __init__(self, given: Dependencies) -> None:
         self.given = given
         self.known: set[int] = set()
         self.set: set[int] = set()
-        self.missing = {b: len(p) + len(c) for b, (p, c) in given.needs.items()}
-        self._readers: dict[tuple[bool, int], list[int]] = defaultdict(list)
-        self._waiting: dict[int, list[int]] = defaultdict(list)
-        for barrier, (own, barriers) in given.needs.items():
-            for piece in own:
-                self._readers[False, piece].append(barrier)
-            for other in barriers:
-                self._readers[True, other].append(barrier)
-        for piece, awaited in enumerate(given.waits_for):
-            if awaited is not None:
-                self._waiting[awaited].append(piece)
         self.freed: list[int] = []
-        self._learn([b for b, count in self.missing.items() if count == 0])
+        self._missing = {b: len(p) + len(c) for b, (p, c) in given.needs.items()}
+        self._readers: dict[int, list[int]] = defaultdict(list)  # by piece, or barrier as -1 - b
+        self._waiting: dict[int | None, list[int]] = defaultdict(list)
+        for barrier, (pieces, barriers) in given.needs.items():
+            for needed in (*pieces, *(-1 - b for b in barriers)):
+                self._readers[needed].append(barrier)
+        for piece, awaited in enumerate(given.waits_for):
+            self._waiting[awaited].append(piece)
+        self._learn([b for b, count in self._missing.items() if count == 0])
 
     def can_set(self, piece: int) -> bool:
         """Return whether a piece's barrier, if any, is known."""
@@ -72,22 +68,20 @@ class Clock:
     def put(self, piece: int) -> None:
         """Set a piece; barriers whose inputs are complete become known."""
         self.set.add(piece)
-        self._learn(self._arrived(False, piece))
-
-    def _arrived(self, is_barrier: bool, which: int) -> list[int]:
-        complete = []
-        for reader in self._readers[is_barrier, which]:
-            self.missing[reader] -= 1
-            if self.missing[reader] == 0:
-                complete.append(reader)
-        return complete
+        self._learn(self._completed(piece))
 
     def _learn(self, complete: list[int]) -> None:
         while complete:
             barrier = complete.pop()
             self.known.add(barrier)
-            self.freed.extend(self._waiting[barrier])
-            complete.extend(self._arrived(True, barrier))
+            self.freed += self._waiting[barrier]
+            complete += self._completed(-1 - barrier)
+
+    def _completed(self, needed: int) -> list[int]:
+        """Return the barriers that lack nothing any more when a piece or barrier arrives."""
+        for reader in self._readers[needed]:
+            self._missing[reader] -= 1
+        return [reader for reader in self._readers[needed] if self._missing[reader] == 0]
 
 
 def derive(given: Dependencies) -> tuple[tuple[Step, ...], list[int]]:
@@ -176,40 +170,27 @@ def dependencies(graph: GraphStore, layouts: Layouts) -> Dependencies:
 
 def by_elements(graph: GraphStore, layouts: Layouts) -> Dependencies:
     """Return the dependencies, computed with arrays of the token of each element."""
-    return _gathered(graph, layouts, _Tokens(graph, layouts).held)
+    return _gathered(graph, layouts, _Tokens(graph, layouts))
 
 
 def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Dependencies:
     """Return the dependencies, computed with boxes in at most so many steps."""
-    return _gathered(graph, layouts, _TokensOfBoxes(graph, layouts, Equations(limit)).held)
+    return _gathered(graph, layouts, _TokensOfBoxes(graph, layouts, limit))
 
 
-def _gathered(
-    graph: GraphStore, layouts: Layouts, held: Callable[[int], Iterable[int]]
-) -> Dependencies:
-    """Return the dependencies, given the tokens of tensors.
-
-    On the tokens of its elements a tensor's locations depend: piece ``p``, counted through all
-    sinks; barrier ``b`` as ``-2 - b``; or none, -1.
-    """
-    sinks = [sink.name for sink in graph.sinks()]
-    spans: list[range] = []
-    waits_for: list[int | None] = []
-    for name in sinks:
-        spans.append(range(len(waits_for), len(waits_for) + len(layouts[name])))
-        for piece in layouts[name]:
-            waits_for.append(_awaited(graph, piece[0]))
+def _gathered(graph: GraphStore, layouts: Layouts, tokens: _Tokens) -> Dependencies:
+    waits_for = [_awaited(graph, piece[0]) for sink in tokens.pieces for piece in layouts[sink]]
     needs: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
     todo = {b for b in waits_for if b is not None}
     while todo:
         barrier = todo.pop()
-        behind = {p for t in graph.op_inputs[barrier] for p in held(t)}
+        behind = {p for t in graph.op_inputs[barrier] for p in tokens.held(t)}
         parts = frozenset(p for p in behind if p >= 0)
         others = frozenset(-2 - p for p in behind if p < -1)
         needs[barrier] = parts, others
         more = others | {waits_for[p] for p in parts}
         todo |= {b for b in more if b is not None and b not in needs}
-    return Dependencies(sinks, spans, waits_for, needs)
+    return Dependencies([*tokens.pieces], [*tokens.pieces.values()], waits_for, needs)
 
 
 def _awaited(graph: GraphStore, origin: str) -> int | None:
@@ -230,68 +211,52 @@ def _waits(graph: GraphStore, i: int) -> bool:
     return graph.ops[i].kind is Kind.BARRIER
 
 
-def _first_pieces(graph: GraphStore, layouts: Layouts) -> dict[str, int]:
-    """Return the number of each sink's first piece."""
-    names = [sink.name for sink in graph.sinks()]
-    starts = accumulate((len(layouts[name]) for name in names), initial=0)
-    return dict(zip(names, starts, strict=False))
-
-
 class _Tokens:
-    """Token of each element: piece ``p``, barrier ``b`` as ``-2 - b``, or none, -1.
+    """What the location of each element depends on: a piece, a barrier ``b`` as ``-2 - b``, or -1.
 
-    If all elements of a tensor have the same token, it is stored as a number.
+    ``pieces`` has the numbers of each sink's pieces, counted through all sinks.
     """
 
     def __init__(self, graph: GraphStore, layouts: Layouts) -> None:
         self.graph, self.layouts = graph, layouts
-        self.found: dict[int, int | Array] = {}
-        self.first = _first_pieces(graph, layouts)
+        self.pieces: dict[str, range] = {}
+        count = 0
+        for sink in graph.sinks():
+            self.pieces[sink.name] = range(count, count + len(layouts[sink.name]))
+            count += len(layouts[sink.name])
+        self._found: dict[int, Array] = {}
 
     def held(self, t: int) -> set[int]:
         """Return the distinct tokens of a tensor's elements."""
-        if size(self.graph.shapes[t]) == 0:
-            return set()
-        for out in self.graph.view_order([t], self.found):
-            self.found[out] = self._of(self.graph.producers[out], out)
-        token = self.found[t]
-        return {token} if isinstance(token, int) else set(np.unique(token).tolist())
+        for out in self.graph.view_order([t], self._found):
+            self._found[out] = self._made(out)
+        lowest = -2 - len(self.graph.ops)
+        return {lowest + n for n in np.bincount(self._found[t] - lowest).nonzero()[0].tolist()}
 
-    def _of(self, i: int, t: int) -> int | Array:
-        op, graph = self.graph.ops[i], self.graph
-        if op.kind is Kind.SINK:
-            return self._of_sink(t)
-        if op.kind is not Kind.VIEW:
-            return -2 - i if _waits(graph, i) else -1
-        carriers = graph.carriers(i)
-        inputs = [self.found[c] for c in carriers]
-        if all(isinstance(x, int) and x == inputs[0] for x in inputs):
-            return inputs[0]
-        shapes = [graph.shapes[c] for c in carriers]
-        full = [
-            np.full(size(s), x, np.int64) if isinstance(x, int) else x
-            for x, s in zip(inputs, shapes, strict=True)
-        ]
-        return carried(op, full, shapes, graph.shapes[t])
+    def own(self, t: int) -> int:
+        """Return the token of all elements of a root tensor that is no sink."""
+        producer = self.graph.producers[t]
+        return -2 - producer if _waits(self.graph, producer) else -1
 
-    def _of_sink(self, t: int) -> int | Array:
-        name = self.graph.tensor_name(t)
-        layout, start = self.layouts[name], self.first[name]
-        if len(layout) == 1:
-            return start
-        token = np.empty(size(self.graph.shapes[t]), np.int64)
-        for k, piece in enumerate(layout):
-            token[result.written(piece)] = start + k
+    def _made(self, t: int) -> Array:
+        graph, op = self.graph, self.graph.ops[self.graph.producers[t]]
+        if op.kind is Kind.VIEW:
+            return passed_on(graph, t, self._found)
+        count = size(graph.shapes[t])
+        if op.kind is not Kind.SINK:
+            return np.broadcast_to(np.int32(self.own(t)), count)  # takes no memory
+        token, name = np.empty(count, np.int32), graph.tensor_name(t)
+        for number, piece in zip(self.pieces[name], self.layouts[name], strict=True):
+            token[result.written(piece)] = number
         return token
 
 
-class _TokensOfBoxes:
-    """Tokens of boxes of elements, as their labels."""
+class _TokensOfBoxes(_Tokens):
+    """The same by boxes, whose labels are tokens."""
 
-    def __init__(self, graph: GraphStore, layouts: Layouts, equations: Equations) -> None:
-        self.graph, self.layouts = graph, layouts
-        self.first = _first_pieces(graph, layouts)
-        self.tracing = Tracing(graph, self._given, equations)
+    def __init__(self, graph: GraphStore, layouts: Layouts, limit: int) -> None:
+        super().__init__(graph, layouts)
+        self.tracing = Tracing(graph, self._given, Equations(limit))
 
     def held(self, t: int) -> set[int]:
         """Return the distinct tokens of a tensor's elements."""
@@ -310,11 +275,9 @@ class _TokensOfBoxes:
         return found
 
     def _given(self, t: int) -> Iterator[Box]:
-        i = self.graph.producers[t]
-        op, count = self.graph.ops[i], size(self.graph.shapes[t])
-        if op.kind is Kind.SINK:
-            name = self.graph.tensor_name(t)
-            for token, (_, _, to, loops) in enumerate(self.layouts[name], self.first[name]):
+        count, name = size(self.graph.shapes[t]), self.graph.tensor_name(t)
+        if self.graph.ops[self.graph.producers[t]].kind is Kind.SINK:
+            for token, (_, _, to, loops) in zip(self.pieces[name], self.layouts[name], strict=True):
                 yield canonical(token, 0, to, [(n, 0, here) for n, _, here in loops])
         elif count:
-            yield canonical(-2 - i if _waits(self.graph, i) else -1, 0, 0, [(count, 0, 1)])
+            yield canonical(self.own(t), 0, 0, [(count, 0, 1)])
