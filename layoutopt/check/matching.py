@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 
 from layoutopt.base.result import Piece
@@ -68,7 +69,7 @@ class Matching:
         self.tracing = Tracing(graph, self._given, equations)
         self.pool: dict[int | str, int] = {}
         self.maps = TileMaps(graph)
-        self.known: dict[object, int] = {}
+        self._together = cache(together)
         self.answers: dict[object, int] = {}
 
     def matched(self, a: int, b: int) -> int:
@@ -126,13 +127,8 @@ class Matching:
 
     def _equal_tiles(self, a: Box, b: Box) -> int:
         """Count the common elements of two boxes that are on equal tiles."""
-        maps, total = (self.maps[a.label], self.maps[b.label]), 0
-        for part in common(a, b, self.equations):
-            key = id(maps[0]), id(maps[1]), part
-            if key not in self.known:
-                self.known[key] = together(maps, *part)
-            total += self.known[key]
-        return total
+        maps = self.maps[a.label], self.maps[b.label]
+        return sum(self._together(maps, *part) for part in common(a, b, self.equations))
 
     def _shape(self, root: int) -> Shape:
         return () if root == POOL else self.graph.shapes[root]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
     memory = memory_of(graph)
     where = Hooked(graph, layouts).tiles if takes_hooked(graph, layouts) else None
     maps = TileMaps(graph)
-    counted: dict[object, tuple[Array, Array]] = {}  # equal layers have equal keys
+    counted = cache(on_each)  # equal layers have equal boxes
     for sink in graph.sinks():
         count = np.zeros(memory.tiles, np.int64)
         if where is not None:
@@ -45,11 +46,8 @@ def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
             yield sink, count * memory.bytes_of(sink.name)
             continue
         for name, start, _, loops in layouts[sink.name]:
-            tile_map, walk = maps.of(name), tuple([(extent, step) for extent, step, _ in loops])
-            key = id(tile_map), start, walk
-            if key not in counted:
-                counted[key] = on_each(tile_map, start, walk)
-            tiles, counts = counted[key]
+            walk = tuple([(extent, step) for extent, step, _ in loops])
+            tiles, counts = counted(maps.of(name), start, walk)
             np.add.at(count, tiles, counts)
         yield sink, count * memory.bytes_of(sink.name)
 

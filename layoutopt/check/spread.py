@@ -7,7 +7,7 @@ By elements, tiles are arrays passed through views; by pieces, elements of the b
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from functools import cache, partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -114,7 +114,7 @@ class SpreadByPieces:
         self.graph = graph
         self.equations = Equations(limit)
         self.matching = Matching(graph, layouts, self.equations)
-        self._known: dict[object, Counts] = {}
+        self._on_each, self._on_both = cache(on_each), cache(on_both)
 
     def each(self, t: int) -> Counts:
         """Count the elements of a tensor on each tile."""
@@ -129,18 +129,10 @@ class SpreadByPieces:
         return summed(parts)
 
     def _each(self, box: Box) -> Counts:
-        tiles, loops = self.matching.maps[box.label], tuple([(n, step) for n, step, _ in box.loops])
-        key = id(tiles), box.start, loops
-        if key not in self._known:
-            self._known[key] = on_each(tiles, box.start, loops)
-        return self._known[key]
+        loops = tuple([(n, step) for n, step, _ in box.loops])
+        return self._on_each(self.matching.maps[box.label], box.start, loops)
 
     def _meeting(self, a: Box, b: Box) -> list[Counts]:
         """Count the common elements of two boxes that are on equal tiles, in parts."""
-        maps, found = (self.matching.maps[a.label], self.matching.maps[b.label]), []
-        for part in common(a, b, self.equations):
-            key = id(maps[0]), id(maps[1]), part
-            if key not in self._known:
-                self._known[key] = on_both(maps, *part)
-            found.append(self._known[key])
-        return found
+        maps = self.matching.maps[a.label], self.matching.maps[b.label]
+        return [self._on_both(maps, *part) for part in common(a, b, self.equations)]

@@ -69,7 +69,7 @@ POOL = -1
 class TileMaps(dict[int, TileMap]):
     """The tiles of root tensors by number; those of the pool are the tiles themselves.
 
-    Equal maps are one object, so that counts can be kept by its ``id``.
+    Equal maps are one object, by which counts can be remembered.
     """
 
     def __init__(self, graph: GraphStore) -> None:
