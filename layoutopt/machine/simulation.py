@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
 from typing import TypeVar
 
@@ -64,11 +63,18 @@ def cycle_values(graph: AnyGraph, memory: TileMemory | None = None) -> AnyGraph:
     Decimal('0.25')
     """
     found = on_machine(graph, memory)
-    machine = memory_of(found)
+    rate = exchange_rate(memory_of(found))
     for p, (a, b, value) in enumerate(graph.pairs):
         if value > 0:
             width = bytes_of(found, moving(found, a, b))
-            found.pairs[p] = a, b, _cycles(width, exchange_rate(machine))
+            try:
+                found.pairs[p] = a, b, exact_decimal(Fraction(width, rate))
+            except InputError:
+                raise InputError(
+                    f"{width} bytes at {rate} bytes per cycle are no finite decimal number of "
+                    "cycles; exchange_bytes_per_cycle must divide a power of ten times "
+                    "element_bytes"
+                ) from None
     return found
 
 
@@ -113,33 +119,12 @@ def moving(graph: GraphStore, a: int, b: int) -> int:
     return second if targets == [True, False] else first
 
 
-def _cycles(width: int, rate: int) -> Decimal:
-    try:
-        return exact_decimal(Fraction(width, rate))
-    except InputError:
-        raise InputError(
-            f"{width} bytes at {rate} bytes per cycle are no finite decimal number of cycles; "
-            "exchange_bytes_per_cycle must divide a power of ten times element_bytes"
-        ) from None
-
-
 @dataclass(frozen=True)
 class PairExchange:
-    """Bytes that move because of a ValuedPair.
+    """Bytes that move because of a ValuedPair, which is counted with an op.
 
-    Parameters
-    ----------
-    a, b
-        Its tensors.
-    op
-        The op that it is counted with.
-    elements
-        Its positions.
-    apart
-        Those at which its tensors are on different tiles.
-    bytes
-        ``apart`` times the bytes of an element of the tensor that moves; 0 if the pair's value
-        is not positive.
+    Of its elements, ``apart`` are where its tensors are on different tiles.  Bytes are ``apart``
+    times those of an element of the tensor that moves; 0 if the pair's value is not positive.
     """
 
     a: str
@@ -152,18 +137,10 @@ class PairExchange:
 
 @dataclass(frozen=True)
 class Phase:
-    """An exchange: all that is counted with one op, at the same time.
+    """An exchange: the bytes of all pairs that are counted with one op, at the same time.
 
-    Parameters
-    ----------
-    bytes
-        Those of its pairs.
-    tile
-        The tile that receives, or sends, most; the first of several.
-    most
-        How many bytes that are.
-    cycles
-        ``most`` divided by the bytes that a tile exchanges in a cycle, rounded up.
+    ``tile``, the first of several, receives or sends most; divided by the bytes that a tile
+    exchanges in a cycle, rounded up, these are the cycles.
     """
 
     op: str
@@ -207,7 +184,8 @@ class Exchange:
             if apart and width:
                 stays = a if moves == b else b
                 for ends, t in ((sent, moves), (received, stays)):
-                    ends[op].append(_scaled(summed([where.each(t), (tiles, -often)]), width))
+                    there, numbers = summed([where.each(t), (tiles, -often)])
+                    ends[op].append((there, numbers * width))
             names = graph.tensor_name(a), graph.tensor_name(b), graph.ops[op].id
             yield PairExchange(*names, count, apart, apart * width)
 
@@ -233,11 +211,6 @@ def computes(graph: GraphStore, op: int) -> bool:
     if isinstance(graph.ops[op], SumLike):
         return True
     return graph.ops[op].kind is not Kind.VIEW and not isinstance(graph.ops[op], SumLikeReduce)
-
-
-def _scaled(counts: Counts, factor: int) -> Counts:
-    tiles, numbers = counts
-    return tiles, numbers * factor
 
 
 TOLD = 5
@@ -389,8 +362,11 @@ def simulate(
     SizeError
         If a large graph's layouts are too irregular to be counted by pieces.
     """
-    placed = on_machine(graph, memory)
-    where = _covered(placed, layouts)
+    placed, found = on_machine(graph, memory), given_layouts(graph, layouts)
+    broken = uncovered(placed, found)
+    if broken:
+        raise InputError(broken[0])
+    where = spread(placed, found)
     always, shares = _sinks(placed, where)
     exchange = Exchange(placed, where)
     return Simulation(
@@ -403,15 +379,6 @@ def simulate(
         exchange.phases,
         shares,
     )
-
-
-def _covered(graph: GraphStore, layouts: Mapping[str, Sequence[Piece]] | UnwindingResult) -> Spread:
-    """Return where elements lie in layouts that cover all sinks."""
-    found = given_layouts(graph, layouts)
-    broken = uncovered(graph, found)
-    if broken:
-        raise InputError(broken[0])
-    return spread(graph, found)
 
 
 def occupancy_rows(memory: TileMemory, always: Integers) -> list[tuple[str, str]]:
@@ -452,10 +419,8 @@ def _peak(graph: GraphStore, where: Spread, always: Integers) -> Integers:
     live, peak = always.copy(), always.copy()
     ends: dict[int, list[Counts]] = defaultdict(list)
     for i, op in enumerate(graph.ops):
-        if op.kind not in (Kind.BARRIER, Kind.FIXED_POINT) or isinstance(op, SumLikeReduce):
-            made = []
-        else:
-            made = [(t, *where.each(t)) for t in graph.op_outputs[i]]
+        makes = op.kind in (Kind.BARRIER, Kind.FIXED_POINT) and computes(graph, i)
+        made = [(t, *where.each(t)) for t in graph.op_outputs[i]] if makes else []
         for t, tiles, numbers in made:
             held = numbers * bytes_of(graph, t)
             live[tiles] += held
