@@ -12,20 +12,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from layoutopt.base import memory
 from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Limits
-from layoutopt.base.memory import available
 from layoutopt.base.numbers import nearest, to_decimal
 from layoutopt.base.result import Loop, Piece, Result
 from layoutopt.check.occupancy import occupied, overfull
 from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import coarsen, hooked, memory_of, root_tiles, tiled, viewed
+from layoutopt.graphs.tiling import coarsen, hooked, memory_of, tiled, viewed
 from layoutopt.lowering.classes.kinds import LiftedKind
 from layoutopt.lowering.elements.kinds import GroupKind, LayoutDict
 from layoutopt.lowering.elements.numbering import distinct, find
@@ -34,7 +34,6 @@ from layoutopt.network.capacity.answer import CapacityAnswer, CountedLabels, Rea
 from layoutopt.network.capacity.problem import CapacityProblem
 from layoutopt.network.capacity.solve import solve_capacity
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_integers
-from layoutopt.tiles.counting import on_each
 from layoutopt.tiles.memory import TileMemory
 
 NO_WAY = "total capacity suffices, but no assignment respects every tile"
@@ -65,17 +64,18 @@ def fits(graph: GraphStore, layouts: LayoutDict) -> bool:
 
 def place(graph: GraphStore, limits: Limits) -> TileAnswer:
     """Choose layouts that keep to the capacity of a graph's tile memory, and to its grain."""
-    fine, memory = coarsen(tiled(graph)), memory_of(graph)
+    fine, machine = coarsen(tiled(graph)), memory_of(graph)
     layouts: LayoutDict | None = None
     sizes: dict[str, int] = {}
     for lift_from in (LIFT_FROM, NEVER):
-        lowered = lower(fine.graph, limits, lift_from=lift_from, tiles=memory.tiles)
+        lowered = lower(fine.graph, limits, lift_from=lift_from, tiles=machine.tiles)
         sizes = sizes or lowered.size
         placing = capacity_problem(lowered)
         answer = solve_capacity(placing.problem, _in_graph_values(limits, lowered))
         if answer.infeasible is not None:
-            return TileAnswer(Result(infeasible=_explained(graph, answer.infeasible)), sizes)
-        found = placing.layouts(answer, linear=memory.grain == 1)
+            reason = overfull(graph) if answer.infeasible is Reason.BYTES else NO_WAY
+            return TileAnswer(Result(infeasible=reason), sizes)
+        found = placing.layouts(answer, linear=machine.grain == 1)
         layouts, exact = found or (layouts, False)
         if exact or answer.placement is None or not _traceable(fine.graph, layouts is None):
             break
@@ -92,12 +92,11 @@ def counts_problem(graph: GraphStore, limits: Limits) -> tuple[Lowered, Capacity
     Returned are the lowered graph with an element for each grain, its problem, and limits whose
     messages are in the graph's values.
     """
-    memory, plain = memory_of(graph), viewed(graph)
+    plain = viewed(graph)
     for i in hooked(plain):
         name = plain.ops[i].id
         raise InputError(f"barrier {name!r}: its hook is no view; capacity has no price then")
-    lowered = lower(coarsen(tiled(plain)).graph, limits, tiles=memory.tiles)
-
+    lowered = lower(coarsen(tiled(plain)).graph, limits, tiles=memory_of(graph).tiles)
     return lowered, capacity_problem(lowered).problem, _in_graph_values(limits, lowered)
 
 
@@ -110,29 +109,18 @@ def _in_graph_values(limits: Limits, lowered: Lowered) -> Limits:
     return limits.restated(score, score)
 
 
-def _explained(graph: GraphStore, reason: Reason) -> str:
-    if reason is Reason.BYTES:
-        return overfull(graph)
-    return NO_WAY
-
-
 def _traceable(graph: GraphStore, needed: bool) -> bool:
-    """Return whether it pays to look at a graph's elements.
-
-    If layouts are still ``needed``, all that counts is that they fit the memory.
-    """
-    limit, elements = available(), sum(map(size, graph.shapes))
-    if not needed and elements > FEW:
-        return False
-    return limit is None or TRACED_BYTES * elements <= limit
+    """Return whether it pays to look at a graph's elements: few ones, or all if it is needed."""
+    elements = sum(map(size, graph.shapes))
+    return (needed or elements <= FEW) and memory.fits(TRACED_BYTES * elements)
 
 
 def fill_fresh(
     graph: GraphStore,
     layouts: Mapping[str, Sequence[Piece]],
     room: IntArray,
-    linear: bool = True,
-    shares: Mapping[int, IntArray] | None = None,
+    linear: bool,
+    shares: Mapping[int, IntArray] | None,
 ) -> LayoutDict | None:
     """Return layouts in which all that lies at fresh locations has tiles with room, if it has any.
 
@@ -143,47 +131,28 @@ def fill_fresh(
     some over although there is a way.  ``room``, shape ``(tiles,)``, are the bytes that everything
     else leaves.
     """
-    memory = memory_of(graph)
+    machine = memory_of(graph)
     sinks = {sink.name for sink in graph.sinks()}
-    loose = {
-        name: [n for n, piece in enumerate(pieces) if piece[0] in sinks]
-        for name, pieces in layouts.items()
-    }
+    loose = {name: [p for p in pieces if p[0] in sinks] for name, pieces in layouts.items()}
     found: LayoutDict = {name: tuple(pieces) for name, pieces in layouts.items()}
-    if linear and (_linear(graph, layouts, loose) <= room).all():
+    if linear and (occupied(graph, loose) <= room).all():
         return found
     left = room.copy()
     shares = {} if shares is None else {width: share.copy() for width, share in shares.items()}
-    for name in sorted(loose, key=lambda name: -memory.bytes_of(name)):
-        if not loose[name]:
-            continue
-        kept = [piece for n, piece in enumerate(found[name]) if n not in set(loose[name])]
-        for n in loose[name]:
-            width = memory.bytes_of(name)
+    for name in sorted(loose, key=lambda name: -machine.bytes_of(name)):
+        kept = [piece for piece in found[name] if piece[0] not in sinks]
+        width = machine.bytes_of(name)
+        for piece in loose[name]:
             counts = shares.get(width, left // width)
             before = counts.copy()
-            moved = _spread_over_tiles(found[name][n], counts)
+            moved = _spread_over_tiles(piece, counts)
             if moved is None:
                 return None
             left -= (before - counts) * width
             kept += moved
-        found[name] = tuple(sorted(kept, key=lambda piece: piece[2]))
+        if loose[name]:
+            found[name] = tuple(sorted(kept, key=lambda piece: piece[2]))
     return found
-
-
-def _linear(
-    graph: GraphStore, layouts: Mapping[str, Sequence[Piece]], loose: Mapping[str, Sequence[int]]
-) -> IntArray:
-    """Return the bytes that some pieces take of each tile by the linear rule."""
-    memory = memory_of(graph)
-    total = np.zeros(memory.tiles, np.int64)
-    for name, numbers in loose.items():
-        for n in numbers:
-            origin, start, _, loops = layouts[name][n]
-            tiles = root_tiles(graph, graph.number(origin))
-            where, counts = on_each(tiles, start, [(n, step) for n, step, _ in loops])
-            total[where] += counts * memory.bytes_of(name)
-    return total
 
 
 def _spread_over_tiles(piece: Piece, counts: IntArray) -> list[Piece] | None:
@@ -426,18 +395,6 @@ class LoweredCapacity:
         return shares
 
 
-class _Part(NamedTuple):
-    """Some nodes of the problem, for one copy of each class."""
-
-    edges: IntArray
-    weights: list[int]
-    rewarded: IntArray
-    rewards: list[int]
-    of: IntArray
-    width: IntArray
-    home: IntArray
-
-
 def capacity_problem(lowered: Lowered) -> LoweredCapacity:
     """Return the capacity problem of a graph, lowered with its number of tiles."""
     memory = memory_of(lowered.graph)
@@ -451,7 +408,7 @@ def capacity_problem(lowered: Lowered) -> LoweredCapacity:
         nodes += kind.problem.nodes
     of = len(copies) + np.arange(len(loose))
     width, none = np.array([wide for wide, _ in loose], np.int64), np.zeros((0, 2), np.int64)
-    parts.append(_Part(none, [], none, [], of, width, np.full(len(loose), -1)))
+    parts.append((none, [], none, [], of, width, np.full(len(loose), -1)))
     edges, weights, rewarded, rewards, classes, widths, home = zip(*parts, strict=True)
     problem = Labelling(
         nodes + len(loose),
@@ -477,15 +434,19 @@ def capacity_problem(lowered: Lowered) -> LoweredCapacity:
 
 def _part(
     kind: ClassKind, memory: TileMemory, lowered: Lowered, node: int, first: int, copies: list[int]
-) -> _Part:
-    """Return the nodes of a kind, from number ``node`` on, of classes from ``first`` on."""
+) -> tuple[Any, ...]:
+    """Return what a kind adds to the problem: nodes from ``node``, classes from ``first`` on.
+
+    For one copy of each class these are edges, their weights, rewarded nodes with tiles, and their
+    rewards; then for each node its class, bytes and preferred tile.
+    """
     problem, inner = kind.problem, kind.inner
     numbers = inner.edges.numbers
     of = inner.classes.class_of[inner.classes.component[inner.nodes]] + first
     many = np.array(copies, object)[of]
     tile = inner.label_key % numbers.total - numbers.starts[-1]
     at = problem.reward_at
-    return _Part(
+    return (
         problem.edges + node,
         (problem.weights // many[problem.edges[:, 0]]).tolist(),
         np.stack([at[:, 0] + node, tile[at[:, 1]]], axis=1),
