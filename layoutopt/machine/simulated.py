@@ -60,7 +60,7 @@ class HookedBarrier:
 
     ``inputs`` has for each input the numbers of its elements, flat, ``outputs`` those of all
     outputs; ``conditions`` are the distinct ones of the inputs that are of no fixed tile, ``reads``
-    the same of those that decide each output element, if the hook says so.
+    those of them that decide each output element.
     """
 
     graph: GraphStore
@@ -68,7 +68,7 @@ class HookedBarrier:
     inputs: list[IntArray]
     outputs: IntArray
     conditions: IntArray
-    reads: list[IntArray] | None
+    reads: list[IntArray]
 
     @property
     def name(self) -> str:
@@ -281,12 +281,13 @@ def _roots(graph: GraphStore, coarse: GraphStore) -> tuple[dict[int, Array], dic
 def _block(graph: GraphStore, i: int, arrays: dict[int, Array], free: int) -> HookedBarrier:
     inputs = [arrays[t] for t in graph.op_inputs[i]]
     every = _flat(inputs)
-    deciding = reads(graph, i)
-    own = None
-    if deciding is not None:
-        own = [_free(every[elements], free) for output in deciding for elements in output]
     outputs = _flat([arrays[t] for t in graph.op_outputs[i]])
-    return HookedBarrier(graph, i, inputs, outputs, _free(every, free), own)
+    conditions = _free(every, free)
+    deciding = reads(graph, i)
+    if deciding is None:
+        return HookedBarrier(graph, i, inputs, outputs, conditions, [conditions] * len(outputs))
+    own = [_free(every[elements], free) for output in deciding for elements in output]
+    return HookedBarrier(graph, i, inputs, outputs, conditions, own)
 
 
 def _flat(arrays: Sequence[Array]) -> IntArray:
@@ -417,8 +418,7 @@ class _Search:
     def _add(self, block: HookedBarrier, on: IntArray) -> None:
         """Set a barrier's outputs from its inputs, and add the rows that say so."""
         on[block.outputs] = block.evaluate(on)
-        for k, node in enumerate(block.outputs.tolist()):
-            nodes = block.conditions if block.reads is None else block.reads[k]
+        for node, nodes in zip(block.outputs.tolist(), block.reads, strict=True):
             conditions = tuple(zip(nodes.tolist(), on[nodes].tolist(), strict=True))
             before = self.rows.setdefault((node, conditions), int(on[node]))
             if before != on[node]:
