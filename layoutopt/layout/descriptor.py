@@ -104,8 +104,8 @@ class Descriptor:
     blocks: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        rank = len(sizes("dims", self.dims))
         object.__setattr__(self, "dims", sizes("dims", self.dims))
+        rank = self.rank
         object.__setattr__(self, "strides", sizes("strides", self.strides, count=rank))
         object.__setattr__(self, "blocks", pairs("blocks", self.blocks, error=LayoutError))
         for pair in self.blocks:

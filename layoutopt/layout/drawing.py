@@ -73,7 +73,8 @@ def draw(
         tuple(str(f) if f >= 0 else "" for f in flat.tolist()),
         tuple(_tips(place.logical, index, inside)),
     )
-    title = f"{as_layout(layout)} of {_told(place.logical, place.shape)}"
+    axes = zip(place.logical, place.shape, strict=True)
+    title = f"{as_layout(layout)} of {' '.join(f'{a}={n}' for a, n in axes) or 'a scalar'}"
     head = svg.text(title, MARGIN, 20, 12, font_weight="bold")
     wide = max(plan.width, width(title, 12.5)) + 2 * MARGIN
     picture = svg.document(
@@ -91,8 +92,8 @@ def memory_lines(place: Placement) -> list[str]:
     extents, steps = place.physical_shape, place.strides
     if not math.prod(extents):
         return []
-    last = extents[-1] if extents else 1
-    runs = [np.unravel_index(i, extents[:-1]) for i in range(min(_runs(extents), LINES))]
+    last, count = extents[-1] if extents else 1, math.prod(extents[:-1])
+    runs = [np.unravel_index(i, extents[:-1]) for i in range(min(count, LINES))]
     shown = min(last, ACROSS)
     digits = len(str(math.prod(place.shape) - 1)) if place.shape else 1
     lines = []
@@ -104,13 +105,9 @@ def memory_lines(place: Placement) -> list[str]:
         numbers = _flat(index, inside, place.shape).tolist()
         words = [(str(n) if n >= 0 else ".").rjust(digits) for n in numbers]
         lines.append(f"{first:>6}: {' '.join(words)}{' …' if shown < last else ''}")
-    if _runs(extents) > LINES:
-        lines.append(f"     …  {_runs(extents):,} lines, {place.nbytes:,} bytes")
+    if count > LINES:
+        lines.append(f"     …  {count:,} lines, {place.nbytes:,} bytes")
     return lines
-
-
-def _runs(extents: Sequence[int]) -> int:
-    return math.prod(extents[:-1])
 
 
 def _flat(index: Sequence[Array], inside: NDArray[np.bool_], shape: tuple[int, ...]) -> Array:
@@ -137,7 +134,3 @@ def _tips(axes: str, index: Sequence[Array], inside: NDArray[np.bool_]) -> list[
         )
         found.append(f"offset {i}: {told or 'the element'}" if here else f"offset {i}: padding")
     return found
-
-
-def _told(axes: str, shape: Sequence[int]) -> str:
-    return " ".join(f"{a}={n}" for a, n in zip(axes, shape, strict=True)) or "a scalar"

@@ -46,9 +46,13 @@ def windows(
     check_word("autopad", autopad, AutoPad, error=LayoutError)
     data = sizes("size", size, 1)
     rank = len(data)
-    steps = _each("strides", strides, rank)
-    room = _taken(data, _each("data_dilations", data_dilations, rank))
-    reach = _taken(sizes("window", window, 1, rank), _each("dilations", dilations, rank))
+
+    def each(name: str, given: Sequence[int]) -> tuple[int, ...]:
+        return sizes(name, sizes(name, given, 1) or (1,) * rank, 1, rank)
+
+    steps = each("strides", strides)
+    room = list(map(_dilated, data, each("data_dilations", data_dilations)))
+    reach = list(map(_dilated, sizes("window", window, 1, rank), each("dilations", dilations)))
     if autopad in ("explicit", "none"):
         pads = _told(padding, rank)
     elif told := sizes("padding", padding):
@@ -56,18 +60,21 @@ def windows(
     elif autopad == "valid":
         pads = ((0, 0),) * rank
     else:
-        pads = tuple(map(_same, room, reach, steps, [autopad == "same_lower"] * rank))
-    return tuple(map(_places, room, reach, steps, pads)), pads
+        every = zip(room, reach, steps, strict=True)
+        totals = [max(0, (-(-t // step) - 1) * step + w - t) for t, w, step in every]
+        firsts = [(total + (autopad == "same_lower")) // 2 for total in totals]
+        pads = tuple((n, total - n) for n, total in zip(firsts, totals, strict=True))
+    places = []
+    for t, w, step, pad in zip(room, reach, steps, pads, strict=True):
+        if w > t + sum(pad):
+            raise LayoutError(f"a window over {w} elements does not fit into {t + sum(pad)}")
+        places.append((t + sum(pad) - w) // step + 1)
+    return tuple(places), pads
 
 
-def _each(name: str, given: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Return a number of 1 or more for each dimension."""
-    return sizes(name, sizes(name, given, 1) or (1,) * rank, 1, rank)
-
-
-def _taken(counts: Sequence[int], dilations: Sequence[int]) -> list[int]:
-    """Return how much room dilated elements take along each dimension."""
-    return [d * (n - 1) + 1 for n, d in zip(counts, dilations, strict=True)]
+def _dilated(count: int, dilation: int) -> int:
+    """Return how much room dilated elements take."""
+    return dilation * (count - 1) + 1
 
 
 def _told(padding: Sequence[int], rank: int) -> Pads:
@@ -79,22 +86,6 @@ def _told(padding: Sequence[int], rank: int) -> Pads:
         )
     before = given[:rank] or (0,) * rank
     return tuple(zip(before, given[rank:] or before, strict=True))
-
-
-def _same(room: int, reach: int, stride: int, before: bool) -> tuple[int, int]:
-    """Return the padding that keeps the number of places, its odd element before or behind."""
-    places = -(-room // stride)
-    total = max(0, (places - 1) * stride + reach - room)
-    first = (total + before) // 2
-    return first, total - first
-
-
-def _places(room: int, reach: int, stride: int, pads: tuple[int, int]) -> int:
-    """Return the number of places of one window."""
-    padded = room + sum(pads)
-    if reach > padded:
-        raise LayoutError(f"a window over {reach} elements does not fit into {padded}")
-    return (padded - reach) // stride + 1
 
 
 GroupLayout: TypeAlias = Literal["none", "separate", "in_C", "in_K"]
@@ -267,7 +258,18 @@ def _groups(
 ) -> tuple[int, GroupLayout]:
     """Return the number of groups, and the layout, of a filter that fits the input channels."""
     mode, layout, given = normalised_grouping(group_layout, autogroup, groups)
-    count = given or _inferred(mode, layout, ci, weights)
+    if given is not None:
+        count = given
+    elif mode == "depthwise":
+        count = ci
+    elif layout == "separate":
+        count = weights["G"]
+    elif ci % weights["C"]:
+        raise LayoutError(
+            f"the filter's {weights['C']} input channels do not divide the input's {ci} into groups"
+        )
+    else:
+        count = ci // weights["C"]
     _check_divides(count, ci, "input")
     if layout == "in_K":
         _check_divides(count, weights["K"], "output")
@@ -280,19 +282,6 @@ def _groups(
     if weights.get("G", count) != count:
         raise LayoutError(f"the filter has {weights['G']} groups, not {count}")
     return count, "none" if count == 1 and layout != "separate" else layout
-
-
-def _inferred(mode: AutoGroup, layout: GroupLayout, ci: int, weights: Mapping[str, int]) -> int:
-    """Return the number of groups that the shapes tell."""
-    if mode == "depthwise":
-        return ci
-    if layout == "separate":
-        return weights["G"]
-    if ci % weights["C"]:
-        raise LayoutError(
-            f"the filter's {weights['C']} input channels do not divide the input's {ci} into groups"
-        )
-    return ci // weights["C"]
 
 
 def _check_divides(groups: int, channels: int, what: str) -> None:
