@@ -34,24 +34,9 @@ def draw(
     """Return memory as a grid: a cell for each element, in the order in which they lie.
 
     Grids have the last two physical dimensions as rows and columns.  A cell shows the element's
-    flat index in logical order and is coloured by its place along one axis; padding is white.
-
-    Parameters
-    ----------
-    layout
-        The layout, or its text.
-    shape
-        The tensor's shape, in logical order.
-    logical
-        The axes in logical order; by default that of the layout.
-    colour
-        The axis that colours follow; by default C, or the second one, or the only one.
-
-    Raises
-    ------
-    LayoutError
-        If the layout leaves something open or aligns dimensions, the shape does not fit, there is
-        no such axis, or there are too many elements for a picture.
+    flat index in logical order and is coloured by its place along one axis, ``colour``, by default
+    C, or the second one, or the only one; padding is white.  Neither aligned layouts nor large
+    tensors are drawn.
     """
     place = placement(layout, shape, logical)
     extents = place.physical_shape

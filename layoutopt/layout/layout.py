@@ -202,7 +202,7 @@ class Layout:
         return tuple(dim.alignment for dim in self.dims)
 
     def byte_strides(self, extents: Sequence[Size], element_bytes: int) -> list[tuple[int, bool]]:
-        """Return for each dimension what is known of its stride in bytes.
+        """Return what is known of the stride in bytes of each physical dimension.
 
         From the innermost dimension on, a stride is the room that the next inner dimension takes,
         rounded up to whole elements and to a multiple of the dimension's alignment.
@@ -231,9 +231,7 @@ class Layout:
         return found[::-1]
 
     def with_alignment(self, dim: int, bytes: int) -> Layout:
-        """Return the layout with another alignment of a dimension.
-
-        An old one is taken away, and the new one stands behind the other extensions.
+        """Return the layout with another alignment of a dimension, behind its other extensions.
 
         Parameters
         ----------
@@ -249,7 +247,7 @@ class Layout:
         """
         if not isinstance(bytes, SupportsIndex) or not 1 <= index(bytes) <= LARGEST:
             raise LayoutError(f"bytes must be a number from 1 to 2^63 - 1, got {bytes!r}")
-        return self._extended(dim, "a=", index(bytes))
+        return self.with_attribute(dim, "a=", str(index(bytes)))
 
     def attribute(self, dim: int, name: str) -> str:
         """Return what follows the name in an extension of a dimension; empty if there is none.
@@ -271,14 +269,12 @@ class Layout:
         return next(found, "")
 
     def with_attribute(self, dim: int, name: str, value: str) -> Layout:
-        """Return the layout with another extension of a dimension.
-
-        Old ones of that name are taken away, and the new one stands behind the others.
+        """Return the layout with another extension of a dimension, behind its others.
 
         Parameters
         ----------
         dim, name
-            As for :meth:`attribute`.
+            As for :meth:`attribute`; old extensions of that name are taken away.
         value
             What is to follow the name; anything without ``]``, and a number for ``"a="``.
 
@@ -290,7 +286,11 @@ class Layout:
         if name != "a=" and ":" not in name:
             raise LayoutError(f"name must be 'a=' or a namespace with its colon, got {name!r}")
         glow.check_extension(f"{name}{value}")
-        return self._extended(dim, name, value)
+        given = self._dim(dim)
+        kept = tuple(e for e in given.extensions if not _is_named(e, name))
+        dims = list(self.dims)
+        dims[dim] = replace(given, extensions=(*kept, f"{name}{value}"))
+        return Layout(tuple(dims), "glow")
 
     def index_of(self, name: str) -> int:
         """Return the physical dimension of an axis or block.
@@ -338,14 +338,6 @@ class Layout:
                 f"dim must be one of the {len(self.dims)} dimensions of {self}, from 0, got {dim!r}"
             )
         return self.dims[dim]
-
-    def _extended(self, dim: int, name: str, value: object) -> Layout:
-        """Return the layout with an extension in place of those of its name."""
-        given = self._dim(dim)
-        kept = tuple(e for e in given.extensions if not _is_named(e, name))
-        dims = list(self.dims)
-        dims[dim] = replace(given, extensions=(*kept, f"{name}{value}"))
-        return Layout(tuple(dims), "glow")
 
 
 def _is_named(extension: str, name: str) -> bool:

@@ -129,8 +129,7 @@ class Placement:
         """Return what an index along an axis adds to an element's offset.
 
         Index ``i`` adds ``sum(i // weight * jump)``.  Weights ascend below the axis' size and no
-        jump is 0, so that two axes of one size have equal jumps just if every index adds the
-        same: from ``i - 1`` to ``i`` the sum grows by the jumps whose weights divide ``i``.
+        jump is 0, so that two axes of one size have equal jumps just if every index adds the same.
         """
         found: dict[int, int] = {}
         for _, (own, weight, extent), stride in self.blocks():
@@ -164,7 +163,10 @@ class Placement:
         return spaced_zeros(self.physical_shape, self.strides, kind)
 
     def offsets(self, index: Sequence[ArrayLike]) -> Array:
-        """Return where elements lie: their offsets in memory.
+        """Return the offsets of elements in memory.
+
+        With the index ``i_a`` along axis ``a``, an offset is the sum over all blocks of
+        ``(i_a // weight % extent) * stride``: a sum of functions of one axis each.
 
         Parameters
         ----------
@@ -175,11 +177,6 @@ class Placement:
         ------
         LayoutError
             If an index is outside.
-
-        Notes
-        -----
-        With the index ``i_a`` along axis ``a``, the offset is the sum over all blocks of
-        ``(i_a // weight % extent) * stride``: a sum of functions of one axis each.
         """
         found = checked_index(index, self.shape, self.logical)
         if len({along.shape for along in found}) > 1:
@@ -221,11 +218,9 @@ class Placement:
 
         Returns
         -------
-        index
-            For each axis, in logical order, an array of the shape of ``offsets``; -1 where there
-            is no element.
-        inside
-            Whether there is an element, and not padding of a block or a gap of alignment.
+        index, inside
+            For each axis, in logical order, an array of the shape of ``offsets``, -1 where there
+            is no element; and whether there is one, and not padding or a gap of alignment.
 
         Raises
         ------
@@ -266,17 +261,12 @@ class Placement:
         return tuple(np.asarray(sum(row[1:], row[0])) for row in terms)
 
     def physical_index(self, index: Sequence[ArrayLike]) -> Index:
-        """Return the index of elements in the physical array.
+        """Return the index of elements in the physical array, an array for each dimension.
 
         Parameters
         ----------
         index
             As for :meth:`offsets`.
-
-        Returns
-        -------
-        tuple
-            An array for each physical dimension, outermost first.
 
         Raises
         ------

@@ -72,7 +72,7 @@ class Transform:
 
     @cached_property
     def is_free(self) -> bool:
-        """Whether nothing moves: all elements keep their offsets, and the memory its size.
+        """Whether all elements keep their offsets, and the memory its size.
 
         So it is where only axes of size 1 change places, where blocks have one value, and where a
         block covers its axis and what lies between is of size 1.  No element is looked at.
@@ -126,19 +126,13 @@ class Transform:
         return Transform(self.source, other.target, self.shape, self.logical, self.element_bytes)
 
     def apply(self, array: AnyArray) -> AnyArray:
-        """Return the physical array of the target for that of the source.
+        """Return the physical array of the target for that of the source; a view where it can be.
 
         Parameters
         ----------
         array
             Of the source's physical shape, with any strides.  Its padding must be zero: it may
-            become padding of the target.
-
-        Returns
-        -------
-        array
-            Of the target's physical shape and strides, all padding zero.  It is a view of the
-            given one where that lies so already.
+            become padding of the target, all of which is zero.
 
         Raises
         ------
