@@ -1,8 +1,7 @@
 """Locations of all elements, as arrays of numbers: on a tile memory, of their tiles.
 
-Every element of every root tensor (sink, source, barrier output, fixed point) has a number of its
-own; sources with a ``mapping`` have one number per distinct value.  Elements of sinks have the
-numbers given by their pieces, those of views the numbers of their inputs.
+Elements of sinks have the numbers given by their pieces, those of views the numbers of their
+inputs, all others numbers of their own (:mod:`layoutopt.graphs.locations`).
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from layoutopt.base.memory import require
 from layoutopt.boxes.box import Box
 from layoutopt.check.affine import passed_on
 from layoutopt.check.matching import Layouts
-from layoutopt.graphs.locations import TILE
-from layoutopt.graphs.ops import Array, Kind, Source, size
+from layoutopt.graphs.locations import TILE, Locations
+from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import (
     TileMaps,
@@ -43,20 +42,8 @@ class Located:
     def __init__(self, graph: GraphStore, layouts: Layouts) -> None:
         self.graph, self.layouts = graph, layouts
         self.on_tiles = graph.tile_memory is not None
-        self.base: dict[int, int] = {}
-        self.pool: dict[int | str, int] = {}
-        self.count = 0
-        for t, producer in enumerate(graph.producers):
-            if graph.ops[producer].kind is not Kind.VIEW:
-                self.base[t] = self.count
-                self.count += size(graph.shapes[t])
-        for op in graph.ops:
-            for where in (op.mapping or ()) if isinstance(op, Source) else ():
-                self.pool.setdefault(where, len(self.pool))
-        small = self.count + len(self.pool) < 2**31
-        self.dtype = np.dtype(np.int32 if small else np.int64)
-        self.maps = TileMaps(graph)
-        self.mapped: dict[int, Array] = {}
+        self.numbers, self.maps = Locations(graph), TileMaps(graph)
+        self.dtype = np.dtype(np.int32 if self.numbers.count < 2**31 else np.int64)
 
     def matches(self) -> list[int]:
         """Count the positions with equal locations of each pair; arrays are held while needed."""
@@ -98,19 +85,8 @@ class Located:
         return self.at(t, np.arange(size(self.graph.shapes[t]), dtype=self.dtype))
 
     def at(self, t: int, elements: Array) -> Array:
-        """Return the numbers of the locations of flat elements of a root tensor.
-
-        Mappings and rules are evaluated once per tensor, not once per piece.
-        """
-        if self.on_tiles:
-            return self.maps[t].at(elements)
-        op = self.graph.ops[self.graph.producers[t]]
-        if not isinstance(op, Source) or op.mapping is None:
-            return elements + self.dtype.type(self.base[t])
-        if t not in self.mapped:
-            numbers = [self.count + self.pool[w] for w in op.mapping]
-            self.mapped[t] = np.array(numbers, self.dtype)
-        return self.mapped[t][elements]
+        """Return the numbers of the locations of flat elements of a root tensor."""
+        return self.maps[t].at(elements) if self.on_tiles else self.numbers.own_at(t, elements)
 
     def _laid_out(self, t: int) -> Array:
         taken = np.empty(size(self.graph.shapes[t]), self.dtype)

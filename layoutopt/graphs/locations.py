@@ -54,19 +54,27 @@ class Locations:
             for where in (op.mapping or ()) if isinstance(op, Source) else ():
                 self.pool.setdefault(where, count + len(self.pool))
         self.count = count + len(self.pool)
+        self._mapped: dict[int, Array] = {}
+
+    def own_at(self, t: int, elements: Array) -> Array:
+        """Return the numbers of the own locations of flat elements of a root tensor."""
+        op = self.graph.ops[self.graph.producers[t]]
+        if not isinstance(op, Source) or op.mapping is None:
+            return elements + self.first[t]
+        if t not in self._mapped:
+            self._mapped[t] = np.array([self.pool[where] for where in op.mapping], np.int64)
+        return self._mapped[t][elements]
 
     def own(self, t: int) -> Array:
         """Return the numbers of a root tensor's own locations, flat."""
-        op = self.graph.ops[self.graph.producers[t]]
-        if isinstance(op, Source) and op.mapping is not None:
-            return np.array([self.pool[where] for where in op.mapping], np.int64)
-        return np.arange(self.first[t], self.first[t] + size(self.graph.shapes[t]))
+        return self.own_at(t, np.arange(size(self.graph.shapes[t])))
 
     def taken(self, t: int, layout: Iterable[Piece]) -> Array:
         """Return the numbers of the locations of a sink's elements in a layout, flat."""
         where = self.own(t)
         for piece in layout:
-            where[result.written(piece)] = self.own(self.graph.number(piece[0]))[result.read(piece)]
+            origin = self.graph.number(piece[0])
+            where[result.written(piece)] = self.own_at(origin, result.read(piece))
         return where
 
     def origins(self, numbers: Array) -> tuple[Array, Array]:
