@@ -201,15 +201,17 @@ LONGEST_QUOTE = 60
 
 
 class Scanner:
-    """A text and how far it has been read."""
+    """A text and how far it has been read; blanks are passed."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, blanks: str = "") -> None:
+        self.text, self.blanks = text, blanks
         self.at = 0
 
     @property
     def char(self) -> str:
         """The next character; empty at the end."""
+        while self.at < len(self.text) and self.text[self.at] in self.blanks:
+            self.at += 1
         return self.text[self.at : self.at + 1]
 
     def take(self, chars: str) -> str:

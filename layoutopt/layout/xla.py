@@ -30,14 +30,14 @@ Tile = list[tuple[int, int]]
 
 def read(text: str) -> tuple[Dim, ...]:
     """Return the dimensions of an XLA layout."""
-    scan = Scanner(text)
-    if not _take(scan, "{"):
+    scan = Scanner(text, BLANKS)
+    if not scan.take("{"):
         raise scan.expected("'{' (the layout alone, without element type and shape)")
-    axes = "" if _next(scan) == "}" else _axes(scan)
-    tiles = _tiles(scan) if _take(scan, ":") else []
-    if not _take(scan, "}"):
+    axes = "" if scan.char == "}" else _axes(scan)
+    tiles = _tiles(scan) if scan.take(":") else []
+    if not scan.take("}"):
         raise scan.expected("'}' (of what may come before it, only tiles T(...) are read)")
-    if _next(scan):
+    if scan.char:
         raise scan.expected("the end")
     _check_tiles(scan, tiles, len(axes))
     sizes = [[size for size, _ in tile] for tile in tiles]
@@ -121,14 +121,14 @@ def _axes(scan: Scanner) -> str:
 
 def _tiles(scan: Scanner) -> list[Tile]:
     """Return the tiles that come next, and pass them."""
-    if not _take(scan, "T"):
+    if not scan.take("T"):
         raise scan.expected("'T' (only tiles T(...) are read here)")
-    if _next(scan) != "(":
+    if scan.char != "(":
         raise scan.expected("'('")
     tiles = []
-    while _take(scan, "("):
+    while scan.take("("):
         tiles.append(_numbers(scan, "a tile's size"))
-        if not _take(scan, ")"):
+        if not scan.take(")"):
             raise scan.expected("',' or ')'")
     return tiles
 
@@ -150,22 +150,9 @@ def _numbers(scan: Scanner, what: str, least: int = 1) -> Tile:
     """Return the numbers with commas that come next, with their offsets, and pass them."""
     numbers = []
     while True:
-        if _next(scan) == "*":
+        if scan.char == "*":
             raise scan.error("tiles that combine dimensions (*) are no blocks of axes")
         at = scan.at
         numbers.append((scan.number(what, least), at))
-        if not _take(scan, ","):
+        if not scan.take(","):
             return numbers
-
-
-def _next(scan: Scanner) -> str:
-    """Return the next character that is no blank, and pass the blanks before it."""
-    while scan.take(BLANKS):
-        pass
-    return scan.char
-
-
-def _take(scan: Scanner, char: str) -> str:
-    """Return the given character and pass it if it comes next, after blanks."""
-    _next(scan)
-    return scan.take(char)
