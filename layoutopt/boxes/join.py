@@ -28,11 +28,7 @@ class BoxIndex:
     """
 
     def __init__(
-        self,
-        boxes: Sequence[Box],
-        shape: Shape,
-        equations: Equations,
-        origin: Shape | None = None,
+        self, boxes: Sequence[Box], shape: Shape, equations: Equations, origin: Shape | None = None
     ) -> None:
         self.boxes, self.shape, self.origin = boxes, shape, origin
         self.equations = equations

@@ -247,12 +247,7 @@ def _joined_columns(items: _Columns) -> _Columns:
     many = length > 1
     after = np.where(many, first + 1, first)
     outer = np.stack(
-        [
-            length,
-            items.start[after] - items.start[first],
-            items.to[after] - items.to[first],
-        ],
-        axis=1,
+        [length, items.start[after] - items.start[first], items.to[after] - items.to[first]], axis=1
     )
     loops = np.concatenate([outer[:, None, :], items.loops[first]], axis=1)
     return _Columns(items.label[first], items.start[first], items.to[first], loops)

@@ -20,14 +20,7 @@ from layoutopt.check.matching import Layouts
 from layoutopt.graphs.locations import TILE, Locations
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import (
-    TileMaps,
-    check_hooks,
-    hook_of,
-    hooked,
-    output_tiles,
-    viewed,
-)
+from layoutopt.graphs.tiling import TileMaps, check_hooks, hook_of, hooked, output_tiles, viewed
 
 ELEMENT_BYTES = 24
 """Bytes per element where hooks are evaluated."""

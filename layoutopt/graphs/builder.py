@@ -220,12 +220,7 @@ class Builder(GraphStore):
         return self._one(ops.Reverse, (x,), name, dims=self._dims(x, dims))
 
     def slice(
-        self,
-        x: Operand,
-        lower: Dims,
-        upper: Dims,
-        dim: int | None = None,
-        name: str | None = None,
+        self, x: Operand, lower: Dims, upper: Dims, dim: int | None = None, name: str | None = None
     ) -> Tensor:
         """Add the box ``lower[d] <= i < upper[d]`` of ``x``.
 

@@ -43,11 +43,7 @@ from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.machine.capacitated import NO_WAY
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.cpsat import solve_programme
-from layoutopt.network.solvers.programme import (
-    Programme,
-    ProgrammeResult,
-    ProgrammeWriter,
-)
+from layoutopt.network.solvers.programme import Programme, ProgrammeResult, ProgrammeWriter
 from layoutopt.tiles.memory import MOST, TileMemory
 
 Row = tuple[tuple[tuple[int, int], ...], int, int]
