@@ -11,10 +11,9 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, overload
 
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.graphs import ops
-from layoutopt.graphs.indexing import dimension, filled, from_end
 from layoutopt.graphs.ops import Shape, UnwindingOp
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tensor import Tensor, integers
+from layoutopt.graphs.tensor import Tensor, dimension, filled, from_end, integers
 
 Item = TypeVar("Item")
 

@@ -65,15 +65,19 @@ class UnwindingOp(
     arity: ClassVar[int | None] = 1
     """Number of inputs; ``None`` for any number."""
 
-    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
-        """Return the outputs' shapes for inputs of given shapes, which the attributes must fit."""
-        raise NotImplementedError  # implemented by every type of op
-
     def given(self) -> Shape:
         """Return the given shape, which is required."""
         if self.shape is None:
             raise InputError("shape is missing")
         return self.shape
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the given shape.
+
+        Other types of ops return their outputs' shapes for inputs of given shapes, which the
+        attributes must fit.
+        """
+        return (self.given(),)
 
     def carriers(self, inputs: int) -> range:
         """Return the indices of the inputs whose locations the output has."""
@@ -118,10 +122,6 @@ class Sink(UnwindingOp, frozen=True, kw_only=True, tag="sink"):
 
     kind = Kind.SINK
     arity = 0
-
-    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
-        """Return the given shape."""
-        return (self.given(),)
 
 
 class Source(UnwindingOp, frozen=True, kw_only=True, tag="source"):

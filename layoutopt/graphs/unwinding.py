@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.memory import require
 from layoutopt.base.shown import Part, Shown
-from layoutopt.graphs import contractions, growers, indexing
+from layoutopt.graphs import contractions, growers
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, one_each
 from layoutopt.graphs.locations import flow, locations_of
 from layoutopt.graphs.ops import Array, Kind, Shape, size, type_name
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.tensor import Tensor, basic
 
 if TYPE_CHECKING:
     from layoutopt.base.result import UnwindingResult
@@ -176,7 +176,7 @@ def _mask(shape: Shape, region: Any) -> Mask:
             )
         return np.asarray(region)
     with errors_at(f"a region of a tensor of shape {list(shape)}"):
-        indexing.basic(shape, region)
+        basic(shape, region)
     mask = np.zeros(shape, bool)
     mask[region] = True
     return mask
