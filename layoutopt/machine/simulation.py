@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -150,60 +150,49 @@ class Phase:
     cycles: int
 
 
-class Exchange:
-    """All that moves, by ValuedPair in the graph's order, and by phase that moves anything.
+Parts: TypeAlias = dict[int, list[Counts]]
+"""Bytes by tile in parts, by op."""
 
-    ``received`` and ``sent`` are bytes by tile, of all phases together.
-    """
 
-    def __init__(self, graph: GraphStore, where: Spread) -> None:
-        self.graph, self.where = graph, where
-        self._readers: dict[int, set[int]] = defaultdict(set)
-        for i in range(len(graph.ops)):
-            if computes(graph, i):
-                for t in graph.op_inputs[i]:
-                    self._readers[t].add(i)
-        received: dict[int, list[Counts]] = defaultdict(list)
-        sent: dict[int, list[Counts]] = defaultdict(list)
-        self.pairs = tuple(self._moved(received, sent))
-        self.phases = tuple(self._phase(i, received[i], sent[i]) for i in sorted(received))
-        self.received = summed(part for parts in received.values() for part in parts)
-        self.sent = summed(part for parts in sent.values() for part in parts)
+def _moved(
+    graph: GraphStore, where: Spread, received: Parts, sent: Parts
+) -> Iterator[PairExchange]:
+    """Yield what each pair moves, and add it by op to what tiles receive and send."""
+    readers: dict[int, set[int]] = defaultdict(set)
+    for i in range(len(graph.ops)):
+        for t in graph.op_inputs[i] if computes(graph, i) else ():
+            readers[t].add(i)
+    for a, b, value in graph.pairs:
+        op, count = _served(graph, readers, a, b), size(graph.shapes[a])
+        tiles, often = where.both(a, b)
+        apart = count - int(often.sum())
+        moves = moving(graph, a, b)
+        width = bytes_of(graph, moves) if value > 0 else 0
+        if apart and width:
+            stays = a if moves == b else b
+            for ends, t in ((sent, moves), (received, stays)):
+                there, numbers = summed([where.each(t), (tiles, -often)])
+                ends[op].append((there, numbers * width))
+        names = graph.tensor_name(a), graph.tensor_name(b), graph.ops[op].id
+        yield PairExchange(*names, count, apart, apart * width)
 
-    def _moved(
-        self, received: dict[int, list[Counts]], sent: dict[int, list[Counts]]
-    ) -> Iterator[PairExchange]:
-        """Yield what each pair moves, and add it by op to what tiles receive and send."""
-        graph, where = self.graph, self.where
-        for a, b, value in graph.pairs:
-            op, count = self._served(a, b), size(graph.shapes[a])
-            tiles, often = where.both(a, b)
-            apart = count - int(often.sum())
-            moves = moving(graph, a, b)
-            width = bytes_of(graph, moves) if value > 0 else 0
-            if apart and width:
-                stays = a if moves == b else b
-                for ends, t in ((sent, moves), (received, stays)):
-                    there, numbers = summed([where.each(t), (tiles, -often)])
-                    ends[op].append((there, numbers * width))
-            names = graph.tensor_name(a), graph.tensor_name(b), graph.ops[op].id
-            yield PairExchange(*names, count, apart, apart * width)
 
-    def _served(self, a: int, b: int) -> int:
-        """Return the op that a pair is counted with; :func:`simulate` tells the rule."""
-        mine, other = self._readers.get(a, set()), self._readers.get(b, set())
-        makes, made = self.graph.producers[a], self.graph.producers[b]
-        later = max(makes, made)
-        found = (mine & other) | (mine & {made}) | (other & {makes}) or mine | other
-        before = [i for i in found if i <= later]
-        return max(before) if before else min(found, default=later)
+def _served(graph: GraphStore, readers: Mapping[int, set[int]], a: int, b: int) -> int:
+    """Return the op that a pair is counted with; :func:`simulate` tells the rule."""
+    mine, other = readers.get(a, set()), readers.get(b, set())
+    makes, made = graph.producers[a], graph.producers[b]
+    later = max(makes, made)
+    found = (mine & other) | (mine & {made}) | (other & {makes}) or mine | other
+    before = [i for i in found if i <= later]
+    return max(before) if before else min(found, default=later)
 
-    def _phase(self, op: int, received: list[Counts], sent: list[Counts]) -> Phase:
-        ends = [summed(received), summed(sent)]
-        most = max(int(numbers.max()) for _, numbers in ends)
-        tile = min(int(tiles[numbers == most].min(initial=2**62)) for tiles, numbers in ends)
-        cycles = -(-most // exchange_rate(memory_of(self.graph)))
-        return Phase(self.graph.ops[op].id, int(ends[0][1].sum()), tile, most, cycles)
+
+def _phase(graph: GraphStore, op: int, received: list[Counts], sent: list[Counts]) -> Phase:
+    ends = [summed(received), summed(sent)]
+    most = max(int(numbers.max()) for _, numbers in ends)
+    tile = min(int(tiles[numbers == most].min(initial=2**62)) for tiles, numbers in ends)
+    cycles = -(-most // exchange_rate(memory_of(graph)))
+    return Phase(graph.ops[op].id, int(ends[0][1].sum()), tile, most, cycles)
 
 
 def computes(graph: GraphStore, op: int) -> bool:
@@ -368,15 +357,17 @@ def simulate(
         raise InputError(broken[0])
     where = spread(placed, found)
     always, shares = _sinks(placed, where)
-    exchange = Exchange(placed, where)
+    received: Parts = defaultdict(list)
+    sent: Parts = defaultdict(list)
+    pairs = tuple(_moved(placed, where, received, sent))
     return Simulation(
         memory_of(placed),
         always,
         _peak(placed, where, always),
-        _dense(placed, exchange.received),
-        _dense(placed, exchange.sent),
-        exchange.pairs,
-        exchange.phases,
+        _total(placed, received),
+        _total(placed, sent),
+        pairs,
+        tuple(_phase(placed, i, received[i], sent[i]) for i in sorted(received)),
         shares,
     )
 
@@ -445,9 +436,11 @@ def _last_readers(graph: GraphStore) -> dict[int, int]:
     return last
 
 
-def _dense(graph: GraphStore, counts: Counts) -> Integers:
+def _total(graph: GraphStore, parts: Parts) -> Integers:
+    """Return the bytes of all ops on each tile."""
     found = np.zeros(memory_of(graph).tiles, np.int64)
-    found[counts[0]] = counts[1]
+    for tiles, numbers in (part for own in parts.values() for part in own):
+        found[tiles] += numbers
     return found
 
 

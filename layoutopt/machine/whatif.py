@@ -328,21 +328,17 @@ def _in_values(lowered: Lowered, answer: CapacityAnswer) -> Result:
 
 def nested(capacities: Sequence[int], results: Sequence[Result]) -> tuple[CapacityPoint, ...]:
     """Return points; what fits a machine fits a larger one, and bounds hold for smaller ones."""
-    scores = [None if x.objective is None else Decimal(x.objective) for x in results]
-    bounds = [None if x.bound is None else Decimal(x.bound) for x in results]
-    reasons = [x.infeasible for x in results]
-    for i in range(1, len(results)):
-        known = [x for x in (scores[i - 1], scores[i]) if x is not None]
-        scores[i] = max(known, default=None)
-    for i in reversed(range(len(results) - 1)):
-        reasons[i] = reasons[i] or reasons[i + 1]
-        known = [x for x in (bounds[i], bounds[i + 1]) if x is not None]
-        bounds[i] = None if reasons[i] else min(known, default=None)
-    every = zip(capacities, scores, bounds, reasons, strict=True)
-    return tuple(
-        CapacityPoint(size, a, b, Result(objective=a, bound=b, infeasible=why).status)
-        for size, a, b, why in every
-    )
+    points: list[CapacityPoint] = []
+    for n, size in enumerate(capacities):
+        smaller, larger = results[: n + 1], results[n:]
+        score = max(
+            (Decimal(x.objective) for x in smaller if x.objective is not None), default=None
+        )
+        bound = min((Decimal(x.bound) for x in larger if x.bound is not None), default=None)
+        why = next((x.infeasible for x in larger if x.infeasible), "")
+        found = Result(objective=score, bound=None if why else bound, infeasible=why)
+        points.append(CapacityPoint(size, score, found.bound, found.status))
+    return tuple(points)
 
 
 def capacities(
