@@ -98,17 +98,15 @@ def out_regions(
 
     Parameters
     ----------
-    op
-        The op's name, or a handle of an output.
+    op, input, output
+        As for :func:`in_regions`.
     region
         A Boolean array of the input's shape, or a basic index of the input.
-    input, output
-        Which input and output.
 
     Returns
     -------
     array
-        Boolean, of the output's shape; see :func:`in_regions`.
+        Boolean, of the output's shape.
 
     Raises
     ------
@@ -214,12 +212,8 @@ def call(
         ``(caller's tensor, callee's input)`` for each tensor copied in.
     copies_out
         The callee's tensors that are copied out.
-    value
-        Value per element of each copy.
-    values_in, values_out
-        One value per copy in, or per copy out, instead of ``value``.
-    names
-        Names of the new sinks, one per copy out.
+    value, values_in, values_out, names
+        As for :func:`loop`.
 
     Returns
     -------
@@ -229,8 +223,7 @@ def call(
     Raises
     ------
     InputError
-        If a list does not have one entry per copy, or source and destination of a copy have
-        different shapes; nothing is added.
+        As for :func:`loop`; nothing is added.
     """
     return loop(graph, copies_in, (), copies_out, value, values_in, None, values_out, names)
 

@@ -46,10 +46,9 @@ def tile_mapping(
 
     Raises
     ------
-    LayoutError
-        If the layout cannot be read, leaves something open, or the shape does not fit.
     InputError
-        If a number is below 1, or ``boxes`` neither true nor false.
+        If the layout cannot be read, leaves something open, the shape does not fit, or a number
+        is below 1.
     SizeError
         If the elements do not fit this machine's memory.
 

@@ -185,12 +185,9 @@ def transform(
     ----------
     source, target
         Two layouts with the same axes, or their texts.
-    shape
-        The tensor's shape, in logical order.
-    element_bytes
-        Bytes of an element, 4 by default; only alignment depends on them.
-    logical
-        The axes in logical order; by default that of ``source``.
+    shape, element_bytes, logical
+        As for :func:`~layoutopt.layout.placement.placement`; the logical order is by default that
+        of ``source``.
 
     Raises
     ------
@@ -241,18 +238,16 @@ def apply(layout: LayoutLike, array: ArrayLike, *, logical: str | None = None) -
 def restore(
     layout: LayoutLike, physical: ArrayLike, shape: Sequence[int], *, logical: str | None = None
 ) -> AnyArray:
-    """Return a tensor, its axes in logical order, from its physical array.
+    """Return a tensor, its axes in logical order, from its physical array; undoes :func:`apply`.
 
     Parameters
     ----------
-    layout
-        The layout, or its text.
+    layout, logical
+        As for :func:`apply`.
     physical
         The physical array, with any strides.
     shape
         The tensor's shape, in logical order.
-    logical
-        The axes in logical order; by default that of the layout.
 
     Raises
     ------

@@ -330,14 +330,12 @@ def nested(capacities: Sequence[int], results: Sequence[Result]) -> tuple[Capaci
     """Return points; what fits a machine fits a larger one, and bounds hold for smaller ones."""
     points: list[CapacityPoint] = []
     for n, size in enumerate(capacities):
-        smaller, larger = results[: n + 1], results[n:]
-        score = max(
-            (Decimal(x.objective) for x in smaller if x.objective is not None), default=None
-        )
-        bound = min((Decimal(x.bound) for x in larger if x.bound is not None), default=None)
-        why = next((x.infeasible for x in larger if x.infeasible), "")
-        found = Result(objective=score, bound=None if why else bound, infeasible=why)
-        points.append(CapacityPoint(size, score, found.bound, found.status))
+        scores = [Decimal(x.objective) for x in results[: n + 1] if x.objective is not None]
+        bounds = [Decimal(x.bound) for x in results[n:] if x.bound is not None]
+        why = next((x.infeasible for x in results[n:] if x.infeasible), "")
+        score, bound = max(scores, default=None), None if why else min(bounds, default=None)
+        status = Result(objective=score, bound=bound, infeasible=why).status
+        points.append(CapacityPoint(size, score, bound, status))
     return tuple(points)
 
 
