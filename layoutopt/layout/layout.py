@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import lcm, prod
@@ -34,19 +34,8 @@ __all__ = ["ANY", "DIALECTS", "LOGICAL_ORDER", "Block", "Dialect", "Dim", "Layou
 
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 
-READERS: dict[Dialect, Callable[[str], tuple[Dim, ...]]] = {
-    "glow": glow.read,
-    "tvm": tvm.read,
-    "onednn": onednn.read,
-    "xla": xla.read,
-}
-
-WRITERS: dict[Dialect, Callable[[tuple[Dim, ...]], str]] = {
-    "glow": glow.write,
-    "tvm": tvm.write,
-    "onednn": onednn.write,
-    "xla": xla.write,
-}
+READERS = dict(zip(DIALECTS, (glow.read, tvm.read, onednn.read, xla.read), strict=True))
+WRITERS = dict(zip(DIALECTS, (glow.write, tvm.write, onednn.write, xla.write), strict=True))
 
 UNDEFINED: dict[Dialect, str] = {"tvm": tvm.UNDEFINED, "onednn": onednn.UNDEFINED}
 """How an undefined layout is written; Glow and XLA have none."""
