@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from typing import TypeAlias
 
 from layoutopt.base import result
+from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import number, to_decimal, to_integers
 from layoutopt.base.result import PairScore, Status, Step, UnwindingResult, pairs_shown
 from layoutopt.base.shown import Part, Shown, Words
 from layoutopt.boxes.cover import Covers
 from layoutopt.boxes.equation import Equations
 from layoutopt.check import occupancy, order
-from layoutopt.check.affine import STEPS, either
+from layoutopt.check.affine import SMALL, STEPS, either
 from layoutopt.check.located import Hooked, Located, without_hooks
 from layoutopt.check.matching import Layouts, Matching
 from layoutopt.check.occupancy import sure_to_fit
@@ -122,6 +124,34 @@ def most(graph: GraphStore) -> Decimal:
 def _earned(graph: GraphStore, matched: Sequence[int]) -> Decimal:
     multiples, unit = to_integers([value for _, _, value in graph.pairs])
     return to_decimal(sum(v * m for v, m in zip(multiples, matched, strict=True)), unit)
+
+
+Spread: TypeAlias = Located | Matching
+"""What counts elements by tile: those on ``each``, and positions of two tensors on ``both``."""
+
+
+def spread(graph: GraphStore, layouts: Layouts) -> Spread:
+    """Return the counts of elements by tile, by elements in small graphs, by pieces in large ones.
+
+    Layouts cover all sinks.  Barriers with hooks are evaluated element by element.
+    """
+    if hooked(graph):
+        found = Hooked(graph, layouts)
+        if not found.complete:
+            raise InputError("barrier order: a barrier with a hook waits for itself")
+        return found
+    if sum(map(size, graph.shapes)) <= SMALL:
+        return Located(graph, layouts)
+    return Matching(graph, layouts, Equations(STEPS))
+
+
+def uncovered(graph: GraphStore, layouts: Layouts) -> tuple[str, ...]:
+    """Return what :func:`coverage` does, by the faster method."""
+    return either(
+        graph,
+        partial(coverage, graph, layouts),
+        lambda limit: coverage(graph, layouts, Equations(limit)),
+    )
 
 
 def coverage(

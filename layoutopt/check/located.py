@@ -21,6 +21,7 @@ from layoutopt.graphs.locations import TILE, Locations
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TileMaps, check_hooks, hook_of, hooked, output_tiles, viewed
+from layoutopt.tiles.counting import Counts, counted
 
 ELEMENT_BYTES = 24
 """Bytes per element where hooks are evaluated."""
@@ -37,6 +38,28 @@ class Located:
         self.on_tiles = graph.tile_memory is not None
         self.numbers, self.maps = Locations(graph), TileMaps(graph)
         self.dtype = np.dtype(np.int32 if self.numbers.count < 2**31 else np.int64)
+        self.found: dict[int, Array] = {}
+
+    def of(self, t: int) -> Array:
+        """Return the numbers of a tensor's elements, flat, which are kept."""
+        for out in self.graph.view_order([t], self.found):
+            self.found[out] = self.made(out, self.found)
+        return self.found[t]
+
+    def each(self, t: int) -> Counts:
+        """Count the elements of a tensor on each tile."""
+        return counted(self.of(t))
+
+    def both(self, a: int, b: int) -> Counts:
+        """Count the positions at which two tensors of one shape are both on each tile."""
+        mine, other = self.of(a), self.of(b)
+        return counted(mine[mine == other])
+
+    def alike(self, t: int, others: Sequence[Box]) -> int:
+        """Count elements of a tensor on the same tile as the others that boxes map them to."""
+        tiles = self.of(t)
+        same = (tiles[result.read(box)] == tiles[result.written(box)] for box in others)
+        return sum(map(int, map(np.count_nonzero, same)))
 
     def matches(self) -> list[int]:
         """Count the positions with equal locations of each pair; arrays are held while needed."""
@@ -61,10 +84,6 @@ class Located:
             for t in expire.get(i, ()):
                 del found[t]
         return matched
-
-    def alike(self, t: int, others: Sequence[Box]) -> int:
-        """Count elements of a sink on the same tile as the others that boxes map them to."""
-        return _same_tile(self._laid_out(t), others)
 
     def made(self, t: int, found: Mapping[int, Array]) -> Array:
         """Return the numbers of a tensor's elements, flat, if those of a view's carriers are."""
@@ -92,7 +111,7 @@ class Located:
 
 
 class Hooked(Located):
-    """The ``tiles`` of all tensors of a graph whose barriers have hooks, by number.
+    """The tiles of all tensors of a graph whose barriers have hooks, ``found`` by number.
 
     The tiles of a barrier's outputs are computed from those of its inputs.  Tiles that depend on
     themselves remain unknown; they violate barrier order.
@@ -102,22 +121,18 @@ class Hooked(Located):
         require(ELEMENT_BYTES * sum(map(size, graph.shapes)), "evaluating hooks for every element")
         check_hooks(graph)
         super().__init__(graph, layouts)
-        self.tiles: dict[int, Array] = {}
         for _ in range(len(hooked(graph)) + 1):  # each round computes at least one more barrier
-            self.before, self.tiles = self.tiles, {}
+            self.before, self.found = self.found, {}
             for i in range(len(graph.ops)):
                 self._make(i)
-            if not any((tiles == UNKNOWN).any() for tiles in self.tiles.values()):
+            self.complete = not any((tiles == UNKNOWN).any() for tiles in self.found.values())
+            if self.complete:
                 break
 
     def matches(self) -> list[int]:
         """Count the positions with equal tiles of each pair."""
-        pairs = [(self.tiles[a], self.tiles[b]) for a, b, _ in self.graph.pairs]
+        pairs = [(self.found[a], self.found[b]) for a, b, _ in self.graph.pairs]
         return [int(np.count_nonzero((a == b) & (a != UNKNOWN))) for a, b in pairs]
-
-    def alike(self, t: int, others: Sequence[Box]) -> int:
-        """Count elements of a sink on the same tile as the others that boxes map them to."""
-        return _same_tile(self.tiles[t], others)
 
     def at(self, t: int, elements: Array) -> Array:
         """Return the tiles of flat elements of a root tensor, as known after the last round."""
@@ -131,21 +146,14 @@ class Hooked(Located):
         graph, outputs = self.graph, self.graph.op_outputs[i]
         if hook_of(graph, i) is None:
             for t in outputs:
-                self.tiles[t] = self.made(t, self.tiles)
+                self.found[t] = self.made(t, self.found)
             return
-        inputs = [self.tiles[t] for t in graph.op_inputs[i]]
+        inputs = [self.found[t] for t in graph.op_inputs[i]]
         if any((tiles == UNKNOWN).any() for tiles in inputs):
             found = [np.full(size(graph.shapes[t]), UNKNOWN) for t in outputs]
         else:
             found = output_tiles(graph, i, inputs)
-        self.tiles |= zip(outputs, found, strict=True)
-
-
-def _same_tile(tiles: Array, others: Sequence[Box]) -> int:
-    return sum(
-        int(np.count_nonzero(tiles[result.read(box)] == tiles[result.written(box)]))
-        for box in others
-    )
+        self.found |= zip(outputs, found, strict=True)
 
 
 def takes_hooked(graph: GraphStore, layouts: Layouts) -> bool:

@@ -22,7 +22,7 @@ from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Kind, Shape, Source, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import POOL, TileMaps
-from layoutopt.tiles.counting import together
+from layoutopt.tiles.counting import Counts, on_both, on_each, summed, together
 
 Layouts = Mapping[str, Sequence[Piece]]
 
@@ -69,7 +69,11 @@ class Matching:
         self.tracing = Tracing(graph, self._given, equations)
         self.pool: dict[int | str, int] = {}
         self.maps = TileMaps(graph)
-        self._together = cache(together)
+        self._together, self._on_each, self._on_both = (
+            cache(together),
+            cache(on_each),
+            cache(on_both),
+        )
         self.answers: dict[object, int] = {}
 
     def matched(self, a: int, b: int) -> int:
@@ -93,13 +97,31 @@ class Matching:
                 total += sum(self._equal(box, twin) for twin in near[box.label].near(box))
         return total
 
+    def each(self, t: int) -> Counts:
+        """Count the elements of a tensor on each tile."""
+        return summed(map(self._on_tile, self.tracing.boxes(t)))
+
+    def both(self, a: int, b: int) -> Counts:
+        """Count the positions at which two tensors of one shape are both on each tile."""
+        shape = self.graph.shapes[a]
+        same, others = self._meeting(self.tracing.boxes(a), self.tracing.boxes(b), shape)
+        parts = list(map(self._on_tile, same))
+        for box, twin in others:
+            maps = self.maps[box.label], self.maps[twin.label]
+            parts += [self._on_both(maps, *part) for part in common(box, twin, self.equations)]
+        return summed(parts)
+
+    def _on_tile(self, box: Box) -> Counts:
+        loops = tuple([(n, step) for n, step, _ in box.loops])
+        return self._on_each(self.maps[box.label], box.start, loops)
+
     def alike(self, t: int, others: Sequence[Box]) -> int:
         """Count elements of a tensor on the same tile as the others given by boxes."""
         places, shape = self.tracing.places(t), self.graph.shapes[t]
         there = [box for other in others for box in image(other, places, self.equations)]
         return self._on_tiles(self.tracing.boxes(t), there, shape)
 
-    def meeting(
+    def _meeting(
         self, mine: Sequence[Box], other: Sequence[Box], shape: Shape
     ) -> tuple[set[Box], Iterator[tuple[Box, Box]]]:
         """Return the boxes that are in both lists, and pairs of others that may overlap."""
@@ -119,7 +141,7 @@ class Matching:
         sides = (tuple((id(self.maps[b.label]), *b[1:]) for b in side) for side in (mine, other))
         key = *sides, shape
         if key not in self.answers:
-            same, others = self.meeting(mine, other, shape)
+            same, others = self._meeting(mine, other, shape)
             self.answers[key] = sum(box.elements for box in same) + sum(
                 self._equal_tiles(box, twin) for box, twin in others
             )

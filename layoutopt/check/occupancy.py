@@ -35,14 +35,14 @@ def occupied(graph: GraphStore, layouts: Layouts) -> Array:
 def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
     """Yield each sink, and the bytes of its elements on each tile, shape ``(tiles,)``."""
     memory = memory_of(graph)
-    where = Hooked(graph, layouts).tiles if takes_hooked(graph, layouts) else None
+    where = Hooked(graph, layouts) if takes_hooked(graph, layouts) else None
     maps = TileMaps(graph)
     counted = cache(on_each)  # equal layers have equal boxes
     for sink in graph.sinks():
         count = np.zeros(memory.tiles, np.int64)
         if where is not None:
-            there = where[sink.index][where[sink.index] != UNKNOWN]
-            np.add.at(count, there, 1)
+            there = where.of(sink.index)
+            np.add.at(count, there[there != UNKNOWN], 1)
             yield sink, count * memory.bytes_of(sink.name)
             continue
         for name, start, _, loops in layouts[sink.name]:

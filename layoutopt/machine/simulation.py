@@ -19,13 +19,15 @@ from layoutopt.base.numbers import exact_decimal, ratio
 from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.base.shown import Part, Shown
 from layoutopt.base.table import Table
-from layoutopt.check.spread import Counts, Integers, Spread, spread, summed, uncovered
+from layoutopt.check.elements import Spread, spread, uncovered
 from layoutopt.graphs.locations import check_graph, given_layouts
 from layoutopt.graphs.ops import Kind, SumLike, SumLikeReduce, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
 from layoutopt.pictures.svg import Picture
 from layoutopt.pictures.tiles import WAYS, TileShares, tile_grid
+from layoutopt.tiles.blocks import Array
+from layoutopt.tiles.counting import Counts, summed
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory
 
 AnyGraph = TypeVar("AnyGraph", bound=GraphStore)
@@ -235,10 +237,10 @@ class Simulation(Shown):
     """
 
     memory: TileMemory
-    always: Integers
-    peak: Integers
-    received: Integers
-    sent: Integers
+    always: Array
+    peak: Array
+    received: Array
+    sent: Array
     pairs: tuple[PairExchange, ...]
     phases: tuple[Phase, ...]
     shares: TileShares = field(repr=False)
@@ -372,7 +374,7 @@ def simulate(
     )
 
 
-def occupancy_rows(memory: TileMemory, always: Integers) -> list[tuple[str, str]]:
+def occupancy_rows(memory: TileMemory, always: Array) -> list[tuple[str, str]]:
     """Return what people want to know of the bytes on each tile, each with its name."""
     total, most = int(always.sum()), int(always.max())
     over = int((always > memory.bytes_per_tile).sum())
@@ -386,7 +388,7 @@ def occupancy_rows(memory: TileMemory, always: Integers) -> list[tuple[str, str]
     ]
 
 
-def _sinks(graph: GraphStore, where: Spread) -> tuple[Integers, TileShares]:
+def _sinks(graph: GraphStore, where: Spread) -> tuple[Array, TileShares]:
     """Return the bytes of sinks on each tile, and which weigh most there."""
     tiles = memory_of(graph).tiles
     total = np.zeros(tiles, np.int64)
@@ -404,7 +406,7 @@ def _sinks(graph: GraphStore, where: Spread) -> tuple[Integers, TileShares]:
     return total, TileShares([sink.name for sink in sinks], which, heaviest)
 
 
-def _peak(graph: GraphStore, where: Spread, always: Integers) -> Integers:
+def _peak(graph: GraphStore, where: Spread, always: Array) -> Array:
     """Return the most bytes that are on each tile at any op."""
     last = _last_readers(graph)
     live, peak = always.copy(), always.copy()
@@ -436,7 +438,7 @@ def _last_readers(graph: GraphStore) -> dict[int, int]:
     return last
 
 
-def _total(graph: GraphStore, parts: Parts) -> Integers:
+def _total(graph: GraphStore, parts: Parts) -> Array:
     """Return the bytes of all ops on each tile."""
     found = np.zeros(memory_of(graph).tiles, np.int64)
     for tiles, numbers in (part for own in parts.values() for part in own):
@@ -444,7 +446,7 @@ def _total(graph: GraphStore, parts: Parts) -> Integers:
     return found
 
 
-def _largest(numbers: Integers, count: int) -> list[tuple[int, int]]:
+def _largest(numbers: Array, count: int) -> list[tuple[int, int]]:
     order = np.argsort(-numbers, kind="stable")[:count]
     return [(int(tile), int(numbers[tile])) for tile in order if numbers[tile]]
 

@@ -8,7 +8,7 @@ by convolving how often each term does.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,8 +22,28 @@ from layoutopt.tiles.blocks import Array, TileMap
 LIMIT = 2 * 10**7
 """The most steps that loops which depend on each other may take together."""
 
+Counts: TypeAlias = tuple[Array, Array]
+"""Tiles, ascending, and their counts; all other tiles have 0."""
 
-def on_each(tiles: TileMap, start: int, loops: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
+
+def counted(tiles: Array) -> Counts:
+    """Return how often each tile occurs in a list."""
+    found, counts = np.unique(tiles, return_counts=True)
+    return found.astype(np.int64), counts.astype(np.int64)
+
+
+def summed(parts: Iterable[Counts]) -> Counts:
+    """Return the sums of counts by tile."""
+    listed = [part for part in parts if len(part[0])]
+    if len(listed) < 2:
+        return listed[0] if listed else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    tiles, of = np.unique(np.concatenate([tiles for tiles, _ in listed]), return_inverse=True)
+    total = np.zeros(len(tiles), np.int64)
+    np.add.at(total, of, np.concatenate([numbers for _, numbers in listed]))
+    return tiles, total
+
+
+def on_each(tiles: TileMap, start: int, loops: Sequence[tuple[int, int]]) -> Counts:
     """Return the tiles that hold elements of a box, ascending, and how many.
 
     The box begins at flat element ``start``; its loops are ``(extent, step)``.

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from layoutopt.check.elements import Evaluation, by_elements, by_pieces
+from layoutopt.check.located import Located
 from layoutopt.check.matching import Layouts
-from layoutopt.check.spread import SpreadByElements
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 
@@ -48,6 +48,6 @@ def test_spread() -> None:
     """So it is where elements are counted by tile."""
     graph, layouts = single(tiles=True)
     begun = time.process_time()
-    tiles, counts = SpreadByElements(graph, layouts).each(graph.number("x"))
+    tiles, counts = Located(graph, layouts).each(graph.number("x"))
     assert time.process_time() - begun < SECONDS
     assert (len(tiles), counts.sum()) == (64, PIECES)

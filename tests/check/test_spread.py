@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from layoutopt.base.errors import SizeError
-from layoutopt.check import spread
-from layoutopt.check.elements import evaluate
-from layoutopt.check.spread import Counts, SpreadByElements, SpreadByPieces
+from layoutopt.boxes.equation import Equations
+from layoutopt.check.elements import STEPS, evaluate, uncovered
+from layoutopt.check.located import Located
+from layoutopt.check.matching import Matching
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.tiles.counting import Counts
 from layoutopt.tiles.memory import TileMemory
 from tests.check.samples import Layouts, random_layouts
 from tests.lowering.graphs import awkward, on_tiles
@@ -43,7 +45,7 @@ def test_both_ways_agree() -> None:
     seen = 0
     for seed in range(70):
         graph, layouts = sample(seed)
-        one, other = SpreadByElements(graph, layouts), SpreadByPieces(graph, layouts)
+        one, other = Located(graph, layouts), Matching(graph, layouts, Equations(STEPS))
         for t in range(len(graph.shapes)):
             assert plain(one.each(t)) == plain(other.each(t)), (seed, t)
         for a, b, _ in graph.pairs:
@@ -56,7 +58,7 @@ def test_pairs_agree_with_the_specification() -> None:
     """Elements that lie together, of all tiles, are the matches of the evaluation."""
     for seed in range(30):
         graph, layouts = sample(seed)
-        where = SpreadByPieces(graph, layouts)
+        where = Matching(graph, layouts, Equations(STEPS))
         matched = [sum(n for _, n in plain(where.both(a, b))) for a, b, _ in graph.pairs]
         assert matched == [pair.matched for pair in evaluate(graph, layouts).pairs]
 
@@ -65,7 +67,7 @@ def test_what_is_too_irregular_is_refused() -> None:
     """Steps are limited."""
     graph, layouts = sample(3)
     with pytest.raises(SizeError):
-        where = SpreadByPieces(graph, layouts, limit=0)
+        where = Matching(graph, layouts, Equations(0))
         for a, b, _ in graph.pairs:
             where.both(a, b)
 
@@ -76,11 +78,11 @@ def test_sinks_that_are_not_covered_once(size: int) -> None:
     graph = Graph("wide")
     x, y = graph.sink((size,), name="x"), graph.sink((size,), name="y")
     whole: Layouts = {t.name: ((t.name, 0, 0, ((size, 1, 1),)),) for t in (x, y)}
-    assert spread.uncovered(graph, whole) == ()
+    assert uncovered(graph, whole) == ()
     for own in (
         (("y", 0, 0, ((size - 1, 1, 1),)),),
         (("y", 0, 0, ((size, 1, 1),)), ("x", 3, 3, ())),
         (),
     ):
-        [line] = spread.uncovered(graph, whole | {"y": own})
+        [line] = uncovered(graph, whole | {"y": own})
         assert "y" in line

@@ -12,7 +12,7 @@ import pytest
 
 from layoutopt import Graph, cycle_values, evaluate, read_result, simulate, unwind, write_result
 from layoutopt.base.result import read, written
-from layoutopt.check import spread
+from layoutopt.check import elements
 from layoutopt.check.occupancy import occupied
 from layoutopt.generate.families import generate
 from layoutopt.graphs.locations import TILE, flow
@@ -195,7 +195,7 @@ def peak(graph: Graph, tiles: list[Array], found: Simulation) -> Array:
 def test_random_graphs(by_pieces: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """All numbers are sums over elements, whichever way elements are counted."""
     if by_pieces:
-        monkeypatch.setattr(spread, "SMALL", -1)
+        monkeypatch.setattr(elements, "SMALL", -1)
     exchanged = temporaries = 0
     for seed in range(120):
         graph, layouts = sample(seed)
@@ -252,7 +252,7 @@ def test_a_large_training_step() -> None:
     priced = cycle_values(graph, PRESETS["ipu-mk2"])
     result = unwind(priced)
     found = simulate(priced, result)
-    assert result.size["elements"] > spread.SMALL
+    assert result.size["elements"] > elements.SMALL
     assert result.score is not None
     assert (result.max_score - result.score) * 4 == found.bytes
     assert found.always.sum() == 4 * result.size["free_elements"]
