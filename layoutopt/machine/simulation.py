@@ -156,10 +156,11 @@ Parts: TypeAlias = dict[int, list[Counts]]
 """Bytes by tile in parts, by op."""
 
 
-def _moved(
-    graph: GraphStore, where: Spread, received: Parts, sent: Parts
-) -> Iterator[PairExchange]:
-    """Yield what each pair moves, and add it by op to what tiles receive and send."""
+def _exchanged(graph: GraphStore, where: Spread) -> tuple[list[PairExchange], Parts, Parts]:
+    """Return what each pair moves, and what tiles receive and send."""
+    received: Parts = defaultdict(list)
+    sent: Parts = defaultdict(list)
+    found: list[PairExchange] = []
     readers: dict[int, set[int]] = defaultdict(set)
     for i in range(len(graph.ops)):
         for t in graph.op_inputs[i] if computes(graph, i) else ():
@@ -176,7 +177,8 @@ def _moved(
                 there, numbers = summed([where.each(t), (tiles, -often)])
                 ends[op].append((there, numbers * width))
         names = graph.tensor_name(a), graph.tensor_name(b), graph.ops[op].id
-        yield PairExchange(*names, count, apart, apart * width)
+        found.append(PairExchange(*names, count, apart, apart * width))
+    return found, received, sent
 
 
 def _served(graph: GraphStore, readers: Mapping[int, set[int]], a: int, b: int) -> int:
@@ -354,21 +356,18 @@ def simulate(
         If a large graph's layouts are too irregular to be counted by pieces.
     """
     placed, found = on_machine(graph, memory), given_layouts(graph, layouts)
-    broken = uncovered(placed, found)
-    if broken:
+    if broken := uncovered(placed, found):
         raise InputError(broken[0])
     where = spread(placed, found)
     always, shares = _sinks(placed, where)
-    received: Parts = defaultdict(list)
-    sent: Parts = defaultdict(list)
-    pairs = tuple(_moved(placed, where, received, sent))
+    pairs, received, sent = _exchanged(placed, where)
     return Simulation(
         memory_of(placed),
         always,
         _peak(placed, where, always),
         _total(placed, received),
         _total(placed, sent),
-        pairs,
+        tuple(pairs),
         tuple(_phase(placed, i, received[i], sent[i]) for i in sorted(received)),
         shares,
     )
