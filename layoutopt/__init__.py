@@ -31,8 +31,13 @@ if TYPE_CHECKING:
     )
     from layoutopt.explain.pair import explain_pair
     from layoutopt.explain.sink import explain_sink
-    from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
-    from layoutopt.graphs.growers import DynamicTensor, OptimizerStep, SumLikeTensor
+    from layoutopt.graphs.growers import (
+        ConvTensor,
+        DynamicTensor,
+        MatmulTensor,
+        OptimizerStep,
+        SumLikeTensor,
+    )
     from layoutopt.graphs.ops import Kind
     from layoutopt.graphs.store import ValuedPair
     from layoutopt.graphs.tensor import Tensor
@@ -69,7 +74,7 @@ _HOME = {
     "CapacityPoint": "machine.whatif",
     "Change": "explain.explanation",
     "Comparison": "comparison",
-    "ConvTensor": "graphs.contractions",
+    "ConvTensor": "graphs.growers",
     "ConversionGraph": "conversion.graph",
     "ConversionResult": "onnx.result",
     "DynamicTensor": "graphs.growers",
@@ -84,7 +89,7 @@ _HOME = {
     "LayoutError": "layout.layout",
     "LayoutoptError": "base.errors",
     "Limits": "base.limits",
-    "MatmulTensor": "graphs.contractions",
+    "MatmulTensor": "graphs.growers",
     "NumpyTarget": "program.numpy_target",
     "Obstacle": "explain.explanation",
     "OptimizerStep": "graphs.growers",

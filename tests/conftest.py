@@ -14,7 +14,7 @@ from hypothesis import settings
 from layoutopt import registry
 from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.rules.registry import OPERATORS
-from layoutopt.tiles.hooks import HOOKS, READS
+from layoutopt.tiles.hooks import HOOKS
 from layoutopt.tiles.rules import RULES
 
 # The same examples on every machine, however slow, and nothing left on disk.
@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 TABLES: tuple[dict[str, Any], ...] = (
-    *(OPERATORS, BACKENDS, HOOKS, READS, RULES),
+    *(OPERATORS, BACKENDS, HOOKS, RULES),
     registry._registered,  # noqa: SLF001  # there is no way to take a solver away
 )
 """What users add to by decorators."""

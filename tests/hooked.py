@@ -18,7 +18,7 @@ from layoutopt.base.numbers import to_integers
 from layoutopt.graphs.ops import Barrier, Kind, Source, size
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.tiles.hooks import HOOKS, READS, hook
+from layoutopt.tiles.hooks import HOOKS, hook
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map
 
@@ -62,7 +62,6 @@ def own_hooks() -> Iterator[None]:
         yield
     finally:
         HOOKS.clear()
-        READS.clear()
 
 
 def random_hooked(seed: int) -> Graph:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.memory import require
 from layoutopt.base.shown import Part, Shown
-from layoutopt.graphs import contractions, growers
+from layoutopt.graphs import growers
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, one_each
 from layoutopt.graphs.locations import flow, locations_of
 from layoutopt.graphs.ops import Array, Kind, Shape, size, type_name
@@ -411,8 +411,8 @@ class Graph(Builder, Shown):
     cond = cond
 
     grow_elementwise = growers.grow_elementwise
-    grow_matmul = contractions.grow_matmul
-    grow_conv = contractions.grow_conv
+    grow_matmul = growers.grow_matmul
+    grow_conv = growers.grow_conv
     grow_dynamic = growers.grow_dynamic
     grow_optimizer_step = growers.grow_optimizer_step
 

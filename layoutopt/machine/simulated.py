@@ -20,9 +20,10 @@ import numpy as np
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import to_decimal, to_integers, unique
-from layoutopt.base.result import Piece, Result, Stopped, read, written
+from layoutopt.base.result import Piece, Result, Stopped
 from layoutopt.boxes.merge import boxes_of
 from layoutopt.check.elements import evaluate
+from layoutopt.check.located import Located
 from layoutopt.graphs.locations import TILE, flow
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
@@ -461,13 +462,6 @@ def _beyond(graph: GraphStore, solve: Callable[[GraphStore], Result]) -> Result:
 
 def _on_tiles(solved: GraphStore, layouts: LayoutDict, graph: GraphStore) -> LayoutDict:
     """Return layouts of a graph's sinks, written as tiles, from those of one without hooks."""
-    found: LayoutDict = {}
-    for sink in graph.sinks():
-        tiles = np.zeros(sink.size, np.int64)
-        for piece in layouts[sink.name]:
-            where = read(piece)
-            if piece[0] != TILE:
-                where = root_tiles(solved, solved.number(piece[0])).at(where)
-            tiles[written(piece)] = where
-        found[sink.name] = as_pieces(tiles)
-    return found
+    located = Located(solved, layouts)
+    tiles = {sink.name: located.of(solved.number(sink.name)) for sink in graph.sinks()}
+    return {name: as_pieces(own) for name, own in tiles.items()}

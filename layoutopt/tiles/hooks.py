@@ -132,11 +132,8 @@ Reads = Callable[[list[Shape], list[Shape]], Any]
 
 AnyHook = TypeVar("AnyHook", bound=Hook)
 
-HOOKS: dict[str, Hook] = {}
-"""Users' hooks by name; :func:`hook` adds to them."""
-
-READS: dict[str, Reads] = {}
-"""What users' hooks say that they read."""
+HOOKS: dict[str, tuple[Hook, Reads | None]] = {}
+"""Users' hooks by name, and what they say that they read; :func:`hook` adds to them."""
 
 
 def hook(name: str, *, reads: Reads | None = None) -> Callable[[AnyHook], AnyHook]:
@@ -173,10 +170,7 @@ def hook(name: str, *, reads: Reads | None = None) -> Callable[[AnyHook], AnyHoo
             inspect.signature(function).bind([], [], None)
         except TypeError:
             raise InputError(f"hook {name!r} must be a function (inputs, shapes, memory)") from None
-        HOOKS[name] = function
-        READS.pop(name, None)
-        if reads is not None:
-            READS[name] = reads
+        HOOKS[name] = function, reads
         return function
 
     return add
@@ -205,11 +199,12 @@ def read_elements(
 
     For each output shape ``(elements, k)``: elements counted through all inputs.
     """
-    if name not in READS:
+    reads = HOOKS[name][1] if name in HOOKS else None
+    if reads is None:
         return None
     total = sum(map(math.prod, inputs))
     try:
-        found = [np.asarray(x) for x in READS[name](list(inputs), list(outputs))]
+        found = [np.asarray(x) for x in reads(list(inputs), list(outputs))]
     except Exception as error:  # a user's function may raise anything
         reason = f"its reads failed with {type(error).__name__}: {error}"
         raise InputError(f"hook {name!r}: {reason}") from error
@@ -244,7 +239,7 @@ def hooked_tiles(
     if lies is not None:
         return [how.taken(inputs).reshape(shape) for how, shape in zip(lies, wanted, strict=True)]
     try:
-        found = HOOKS[name]([tiles.copy() for tiles in inputs], list(wanted), memory)
+        found = HOOKS[name][0]([tiles.copy() for tiles in inputs], list(wanted), memory)
     except Exception as error:  # a user's function may raise anything
         raise InputError(f"hook {name!r}: failed with {type(error).__name__}: {error}") from error
     if not isinstance(found, list | tuple) or len(found) != len(wanted):

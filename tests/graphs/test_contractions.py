@@ -10,7 +10,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 from layoutopt.base.errors import InputError
-from layoutopt.graphs.contractions import ConvTensor, matmul
+from layoutopt.graphs.growers import ConvTensor, matmul
 from layoutopt.graphs.ops import Kind, Shape, Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
