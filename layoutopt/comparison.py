@@ -29,23 +29,13 @@ CSV_COLUMNS = (
 )
 CSV_PAIR_COLUMNS = ("instance", "solver", "a", "b", "value", "elements", "matched", "best", "lost")
 
-SHOWN = 30
-"""Rows of the table of pairs in a notebook."""
+SHOWN = 30, 40
+"""Rows of the table of losses in a notebook, and in the text of several comparisons."""
 
 
 @dataclass(frozen=True)
 class PairLoss:
-    """Loss of a solver on one ValuedPair against the best result.
-
-    Parameters
-    ----------
-    solver
-        The solver's name.
-    a, b, value, elements
-        The pair: its tensors, its value for each position, and its positions.
-    matched, best
-        Positions that match in the solver's result, and in the best one.
-    """
+    """Loss of a solver on one ValuedPair against the best result: matched positions of both."""
 
     solver: str
     a: str
@@ -188,11 +178,23 @@ class Comparison(Shown):
             yield [self.name, r.solver, r.status, r.stopped, *exact, r.gap, gap, loss, *times]
 
     def to_csv(self, pairs: bool = False) -> str:
-        """Return a table as CSV; see :func:`csv_text`."""
+        """Return a table as CSV: exact numbers, unknown ones empty.
+
+        Parameters
+        ----------
+        pairs
+            Whether to write a line for each loss by pair instead of one for each solver.
+        """
         return csv_text([self], pairs)
 
     def to_markdown(self, pairs: bool = False) -> str:
-        """Return a table as Markdown; see :func:`markdown_text`."""
+        """Return a table as Markdown.
+
+        Parameters
+        ----------
+        pairs
+            Whether to add a table of the losses by pair.
+        """
         return markdown_text([self], pairs)
 
     def shown_parts(self) -> Iterator[Part]:
@@ -202,9 +204,7 @@ class Comparison(Shown):
         lost = self.pair_rows()
         if lost:
             yield Words("where solvers lose against the best result", "soft")
-            yield Table(PAIR_COLUMNS, lost[:SHOWN], 3)
-        if len(lost) > SHOWN:
-            yield Words(f"... and {len(lost) - SHOWN:,} more pairs", "soft")
+            yield Table(PAIR_COLUMNS, lost, 3, SHOWN[0], "pairs")
         drawn = [(f"{r.solver}: {number(r.score)}", picture_of(r)) for r in self.results]
         yield Figures([figure for figure in drawn if figure[1]])
 
@@ -223,31 +223,25 @@ def _plain(value: Decimal | int | None) -> str:
 
 
 def csv_text(comparisons: Iterable[Comparison], pairs: bool = False) -> str:
-    """Return one table of several comparisons as CSV: exact numbers, unknown ones empty.
-
-    Parameters
-    ----------
-    pairs
-        Whether to write a line for each loss by pair instead of one for each solver.
-    """
-    rows = (row for found in comparisons for row in found.csv_rows(pairs))
+    """Return one table of several comparisons as :meth:`Comparison.to_csv` does."""
+    rows = [row for found in comparisons for row in found.csv_rows(pairs)]
     return Table(CSV_PAIR_COLUMNS if pairs else CSV_COLUMNS, rows).csv()
 
 
-def markdown_text(comparisons: Sequence[Comparison], pairs: bool = False) -> str:
-    """Return several comparisons as Markdown.
-
-    Parameters
-    ----------
-    pairs
-        Whether to add a table of the losses by pair.
-    """
-    rows = [[c.name or "unnamed", *row] for c in comparisons for row in c.rows()]
-    text = Table(["instance", *COLUMNS], rows, 3).markdown()
+def tables(comparisons: Sequence[Comparison], pairs: bool = False) -> list[Table]:
+    """Return the results of several comparisons as a table, and the losses by pair as another."""
+    named = [(found.name or "unnamed", found) for found in comparisons]
+    rows = [[name, *row] for name, found in named for row in found.rows()]
+    results = Table(["instance", *COLUMNS], rows, 3)
     if not pairs:
-        return text
-    lost = [[c.name or "unnamed", *row] for c in comparisons for row in c.pair_rows()]
-    return text + "\n" + Table(["instance", *PAIR_COLUMNS], lost, 4).markdown()
+        return [results]
+    lost = [[name, *row] for name, found in named for row in found.pair_rows()]
+    return [results, Table(["instance", *PAIR_COLUMNS], lost, 4, SHOWN[1], "pairs")]
+
+
+def markdown_text(comparisons: Sequence[Comparison], pairs: bool = False) -> str:
+    """Return several comparisons as :meth:`Comparison.to_markdown` does."""
+    return "\n".join(table.markdown() for table in tables(comparisons, pairs))
 
 
 def compare(

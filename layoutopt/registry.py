@@ -35,15 +35,7 @@ if TYPE_CHECKING:
 def guarded_method(name: str, call: Callable[..., Any], *, exact: bool) -> Method:
     """Wrap a user's solver of labelling problems so that all its results are checked.
 
-    Parameters
-    ----------
-    exact
-        Whether its bounds are proved; otherwise they are dropped.
-
-    Returns
-    -------
-    Method
-        It raises SolverError, naming the solver, if the function fails or its result is invalid.
+    Bounds are dropped if it is not exact.  Faults raise SolverError, which names the solver.
     """
 
     def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
@@ -67,13 +59,7 @@ def guarded_method(name: str, call: Callable[..., Any], *, exact: bool) -> Metho
 
 
 def guarded_heuristic(name: str, call: Callable[..., Any]) -> Heuristic:
-    """Wrap a user's heuristic on graphs so that its results are checked.
-
-    Returns
-    -------
-    Heuristic
-        It raises SolverError as :func:`guarded_method` does.
-    """
+    """Wrap a user's heuristic on graphs as :func:`guarded_method` wraps a solver."""
 
     def choose(graph: GraphStore, limits: Limits, given: FixedElements, places: Places) -> Origins:
         before = [*graph.ops], [*graph.pairs], [*graph.shapes]
@@ -326,13 +312,7 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Entry:
-    """Return a solver by its name.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown or ambiguous, or a package's solver cannot be loaded.
-    """
+    """Return a solver by its name."""
     known = entries(Takes.LABELLING, Takes.GRAPH) | _registered
     if name in known:
         return known[name]

@@ -10,20 +10,7 @@ from layoutopt.base.errors import InputError
 
 
 def least(name: str, given: Any, low: int = 1, *, error: type[InputError] = InputError) -> int:
-    """Return an argument as an integer of at least ``low``.
-
-    Parameters
-    ----------
-    name
-        Name of the argument in errors.
-    error
-        Class of the error.
-
-    Raises
-    ------
-    InputError
-        If the argument is anything else.
-    """
+    """Return a user's argument as an integer of at least ``low``, or raise ``error``."""
     try:
         number = index(given)
     except TypeError:
@@ -41,18 +28,7 @@ def integers(
     *,
     error: type[InputError] = InputError,
 ) -> tuple[int, ...]:
-    """Return an argument as a tuple of integers of at least ``low``.
-
-    Parameters
-    ----------
-    count
-        Required length; arbitrary by default.
-
-    Raises
-    ------
-    InputError
-        If the argument is anything else; dynamic sizes such as -1 or None are refused.
-    """
+    """Return a user's argument as a tuple of ``count`` integers of at least ``low``."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise error(f"{name} must be a list of integers, got {given!r}")
     entries = enumerate(given)
@@ -65,13 +41,7 @@ def integers(
 def pairs(
     name: str, given: Any, *, error: type[InputError] = InputError
 ) -> tuple[tuple[int, int], ...]:
-    """Return an argument as a tuple of pairs of integers of at least 0.
-
-    Raises
-    ------
-    InputError
-        If the argument is anything else.
-    """
+    """Return a user's argument as a tuple of pairs of integers of at least 0."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise error(f"{name} must be a list of pairs, got {given!r}")
     entries = enumerate(given)
@@ -80,13 +50,7 @@ def pairs(
 
 
 def check_word(name: str, given: Any, words: Any, *, error: type[InputError] = InputError) -> None:
-    """Check that an argument is one of the words of a ``Literal`` type.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Check that an argument is one of the words of a ``Literal`` type."""
     allowed = get_args(words)
     if given not in allowed:
         raise error(f"{name} must be one of {', '.join(allowed)}; got {given!r}")

@@ -81,15 +81,8 @@ def run_phase(
 ) -> Answer:
     """Run a phase of a call under its limits; phases after a solution ignore those of memory.
 
-    Parameters
-    ----------
-    secured
-        Whether another solution is secured, so that less patience is needed.
-
-    Raises
-    ------
-    TimeoutError
-        If time or memory runs out; ``limits.stopped`` says which.
+    Less patience is needed if another solution is secured.  If time or memory runs out, it raises
+    TimeoutError, and ``limits.stopped`` says which.
     """
     given, since, worked = PATIENCE.get(name), math.inf, time.process_time()
 
@@ -120,17 +113,9 @@ def grace(limits: Limits) -> float:
 
 
 def run_with_timeout(work: Callable[[], Answer], over: Callable[[], bool]) -> Answer:
-    """Call a function, and interrupt it when ``over`` returns true.
+    """Call a function; interrupt it, and raise TimeoutError, when ``over`` returns true.
 
-    Parameters
-    ----------
-    over
-        Called every :data:`POLL` seconds in another thread.
-
-    Raises
-    ------
-    TimeoutError
-        If it was interrupted.
+    ``over`` is called every :data:`POLL` seconds in another thread.
     """
     watch, late = _Watch(over), False
     error: BaseException | None = None
@@ -159,13 +144,7 @@ def run_with_timeout(work: Callable[[], Answer], over: Callable[[], bool]) -> An
 
 
 class _Watch:
-    """A monitored computation of the current thread.
-
-    Attributes
-    ----------
-    ended
-        Whether monitoring has ended.
-    """
+    """A monitored computation of the current thread, until it has ``ended``."""
 
     def __init__(self, over: Callable[[], bool]) -> None:
         self.over, self.thread = over, threading.get_ident()
@@ -286,22 +265,9 @@ def run_stoppable(
     limits: Limits,
     patience: float = math.inf,
 ) -> Answer:
-    """Call ``solve`` in a thread, and ``stop`` when the limits are reached.
+    """Call ``solve`` in a thread, and ``stop`` it when the limits are reached; return its result.
 
-    Parameters
-    ----------
-    patience
-        Seconds after which a solver that does not stop is abandoned.
-
-    Returns
-    -------
-    Answer
-        The result of ``solve``, stopped or not.
-
-    Raises
-    ------
-    TimeoutError
-        If patience ran out.
+    A solver that does not stop within so many seconds is abandoned, and TimeoutError raised.
     """
     answers: list[Answer] = []
     errors: list[BaseException] = []

@@ -5,7 +5,8 @@ Reading the names imports nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
@@ -20,37 +21,16 @@ def imported(place: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-class LazyTable(MutableMapping[str, T]):
-    """Functions by name; reading the names imports nothing.
-
-    Parameters
-    ----------
-    places
-        Definition of each, as ``module:attribute``.
-    """
+class LazyTable(UserDict[str, T]):
+    """Functions by name, defined by ``module:attribute``; reading the names imports nothing."""
 
     def __init__(self, places: Mapping[str, str]) -> None:
-        self._entries: dict[str, Any] = dict(places)
+        self.data: dict[str, Any] = dict(places)
 
     def __getitem__(self, name: str) -> T:
-        entry = self._entries[name]
+        entry = self.data[name]
         found: T = imported(entry) if isinstance(entry, str) else entry
         return found
-
-    def __setitem__(self, name: str, entry: T) -> None:
-        self._entries[name] = entry
-
-    def __delitem__(self, name: str) -> None:
-        del self._entries[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
 
 
 class Takes(StrEnum):
@@ -68,19 +48,7 @@ class Takes(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A solver by name.
-
-    Parameters
-    ----------
-    takes
-        Signature.
-    proves
-        Whether its bounds are proved; heuristics have none.
-    place
-        Definition in this package, as ``module:function``, or the function.
-    own
-        Whether it is a user's, not a built-in one.
-    """
+    """A solver by name; ``place`` is ``module:function`` in this package, or a user's function."""
 
     name: str
     takes: Takes
@@ -123,13 +91,7 @@ of costs (conversion, cost networks) and modes (conversion)."""
 
 
 def entries(*takes: Takes, proves: bool | None = None) -> dict[str, Entry]:
-    """Return the built-in solvers of some signatures, by name.
-
-    Parameters
-    ----------
-    proves
-        Whether their bounds are proved; by default both.
-    """
+    """Return the built-in solvers of some signatures by name, with proved bounds or without."""
     return {
         entry.name: entry
         for entry in ENTRIES.values()

@@ -63,13 +63,7 @@ def _line(text: str) -> str:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Return a text with control characters escaped.
-
-    Parameters
-    ----------
-    keep
-        Characters that are not escaped.
-    """
+    """Return a text with control characters escaped, except those to keep."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else _escaped(c) for c in text)
@@ -100,22 +94,7 @@ PACKAGES = {"onnx": "onnx", "onnxruntime": "onnx", "matplotlib": "plot", "distri
 
 
 def needed(package: str, what: str, file: str = "") -> Any:
-    """Import an optional package.
-
-    Parameters
-    ----------
-    package
-        A module name in :data:`PACKAGES`.
-    what
-        The feature that requires it, for the error.
-    file
-        The file being read, for the error.
-
-    Raises
-    ------
-    InputError
-        If it cannot be imported; the message says how to install it.
-    """
+    """Import an optional package that a feature requires, or tell how to install it."""
     try:
         return import_module(package)
     except ImportError as error:

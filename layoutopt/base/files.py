@@ -33,19 +33,8 @@ def atomic_write(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
 
     The bytes go to a temporary file in the same folder, which is renamed once they are on the
     disk.  Targets of symbolic links are replaced, not the links.  A new file has permissions by
-    the umask, a replaced one keeps its own.  Devices and pipes are written to directly.
-
-    Parameters
-    ----------
-    overwrite
-        Whether to replace an existing file, also one created while the block runs.
-
-    Raises
-    ------
-    FileExistsError
-        If it exists and ``overwrite`` is false.
-    OSError
-        If it cannot be written.
+    the umask, a replaced one keeps its own.  Devices and pipes are written to directly.  Without
+    ``overwrite``, existing files are kept, also those created while the block runs.
     """
     target = Path(os.path.realpath(path))
     if path.exists() and not target.is_file():  # the path of a pipe cannot be resolved
@@ -71,13 +60,7 @@ def atomic_write(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
 
 
 def check_writable(folder: Path) -> None:
-    """Check that files can be created in a folder, by a temporary one.
-
-    Raises
-    ------
-    OSError
-        If they cannot.
-    """
+    """Check that files can be created in a folder, by a temporary one."""
     temporary = folder / f".layoutopt-{secrets.token_hex(8)}"
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     temporary.unlink()
@@ -126,13 +109,7 @@ INSTANCES = (".json", ".json.gz")
 
 
 def named(path: str | Path) -> Path:
-    """Return an argument as a path.
-
-    Raises
-    ------
-    InputError
-        If it is not a file name.
-    """
+    """Return a user's argument as a path."""
     try:
         return Path(path)
     except TypeError:
@@ -157,19 +134,9 @@ DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
 
 
 def read_bytes(path: Path, size: int = -1) -> bytes:
-    """Return a file's bytes, unpacked if its name ends in ``.gz`` or ``.xz``.
+    """Return the first ``size`` bytes of a file, or all, unpacked if its name ends in .gz or .xz.
 
-    Parameters
-    ----------
-    path
-        ``-`` is standard input.
-    size
-        Number of bytes to read; all by default.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
+    ``-`` is standard input.  InputError says why a file cannot be read.
     """
     try:
         with opened(path) as file:
@@ -186,13 +153,7 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file for reading, unpacked; ``-`` is standard input.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened.
-    """
+    """Open a file for reading, unpacked; ``-`` is standard input."""
     if str(path) == STDIN:
         return BytesIO(_standard_input())
     if path.suffix == ".gz":
@@ -203,24 +164,12 @@ def opened(path: Path) -> BinaryIO:
 
 
 def read_utf8(path: Path) -> bytes:
-    """Return a text file's bytes, unpacked if its name ends in ``.gz``, without byte order mark.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
+    """Return a text file's bytes as :func:`read_bytes` does, without byte order mark."""
     return read_bytes(path).removeprefix(BOM)
 
 
 def write_bytes(path: Path, data: bytes, *, overwrite: bool = True) -> None:
-    """Write a file atomically, packed if its name ends in ``.gz``.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or exists and ``overwrite`` is false.
-    """
+    """Write a file atomically, packed if its name ends in ``.gz``."""
     if path.suffix == ".gz":
         data = gzip.compress(data, mtime=0)
     with written(path, overwrite=overwrite) as file:
@@ -229,15 +178,7 @@ def write_bytes(path: Path, data: bytes, *, overwrite: bool = True) -> None:
 
 @contextmanager
 def written(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
-    """Yield a file that appears only if the block succeeds.
-
-    See :func:`layoutopt.base.files.atomic_write`.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written, or exists and ``overwrite`` is false.
-    """
+    """Yield a file as :func:`atomic_write` does; errors become InputError."""
     try:
         with atomic_write(path, overwrite=overwrite) as file:
             yield file
@@ -253,19 +194,9 @@ def decode(
     file: str,
     allowed: dict[str, Sequence[str]],
 ) -> Decoded:
-    """Decode JSON bytes.
+    """Decode JSON bytes; errors name the file, and a JSON path or line and column.
 
-    Parameters
-    ----------
-    file
-        File name for errors.
-    allowed
-        Allowed values of some fields, by suffix of the field's path, for errors.
-
-    Raises
-    ------
-    InputError
-        If they are invalid; the place is a JSON path, or line and column.
+    ``allowed`` has the values of some fields for errors, by suffix of the field's path.
     """
     import msgspec
 
@@ -301,18 +232,7 @@ def encode_lines(document: dict[str, Any]) -> bytes:
 
 
 def number(raw: msgspec.Raw, digits: int = MAX_EXPONENT) -> Decimal:
-    """Return a JSON number as an exact decimal.
-
-    Parameters
-    ----------
-    digits
-        Largest number of digits before the point.
-
-    Raises
-    ------
-    InputError
-        If it is not a number, or has too many digits.
-    """
+    """Return a JSON number as an exact decimal of at most so many digits before the point."""
     text = bytes(raw).decode(errors="replace")
     if not text[:1].isdigit() and not text.startswith("-"):
         raise InputError(f"must be a number, got {text[:40]}")
@@ -355,11 +275,6 @@ def digest(document: Any) -> str:
 
     The JSON is ASCII with sorted keys and no spaces; NumPy's numbers and arrays are written as
     Python's.
-
-    Raises
-    ------
-    InputError
-        If the document cannot be represented in JSON.
     """
     try:
         text = json.dumps(document, sort_keys=True, separators=(",", ":"), default=_of_numpy)

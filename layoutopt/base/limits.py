@@ -51,13 +51,7 @@ class Progress:
 
 
 class Interrupt(Event):
-    """A request to stop as soon as possible.
-
-    Attributes
-    ----------
-    at
-        ``time.monotonic()`` of the request; infinity before.
-    """
+    """A request to stop as soon as possible, at ``time.monotonic()`` or never."""
 
     at = math.inf
 
@@ -69,13 +63,7 @@ class Interrupt(Event):
 
 @dataclass
 class Effort:
-    """Remaining work of a turn, counted rather than timed, so that it is deterministic.
-
-    Parameters
-    ----------
-    left
-        Counted work, in about one second of a current CPU.
-    """
+    """Remaining work of a turn in about seconds of a current CPU, counted, so deterministic."""
 
     left: float
 
@@ -259,13 +247,7 @@ def limited(
     workers: int = 1,
     progress: Callable[[Progress], None] | None = None,
 ) -> Limits:
-    """Return the limits of a call that starts now, from users' arguments.
-
-    Raises
-    ------
-    InputError
-        If an argument is not a number or out of range.
-    """
+    """Return the limits of a call that starts now, from users' arguments."""
     _check_number("time_limit", 0.0 if time_limit is None else time_limit, Real)
     _check_number("gap", gap, Real)
     _check_number("seed", seed, Integral)
@@ -293,8 +275,7 @@ def _check_number(name: str, value: object, kind: type) -> None:
 def interruptible(limits: Limits) -> Iterator[None]:
     """Turn a first Ctrl-C into a request to stop; a second one raises KeyboardInterrupt.
 
-    The request is passed on to enclosing calls.  In threads other than the main one, this has no
-    effect.
+    The request is passed on to enclosing calls.  Only the main thread can do this.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -40,20 +40,7 @@ _looked: list[Any] = [0.0, False]
 
 
 def require(needed: float, what: str) -> None:
-    """Raise SizeError if work would not fit into memory.
-
-    Parameters
-    ----------
-    needed
-        Estimated number of bytes.
-    what
-        Name of the work, the first words of the message.
-
-    Raises
-    ------
-    SizeError
-        If fewer bytes are available, and it is more than :data:`SMALL`.
-    """
+    """Raise SizeError if work, named ``what``, needs more bytes than are available."""
     free = None if needed <= SMALL else available()
     if free is not None and needed > free:
         left = _left()
@@ -156,13 +143,7 @@ def taken() -> int | None:
 
 
 def parse_memory(given: str | int) -> int:
-    """Parse a number of bytes: ``"512M"``, ``"2G"``, ``"1.5GiB"``, in powers of 1024.
-
-    Raises
-    ------
-    InputError
-        If it is malformed.
-    """
+    """Parse a number of bytes: ``"512M"``, ``"2G"``, ``"1.5GiB"``, in powers of 1024."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", str(given).strip(), re.IGNORECASE)
     size = 0.0
     if found is not None:

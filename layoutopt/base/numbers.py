@@ -40,15 +40,8 @@ def sliced(size: int, start: int, end: int, step: int) -> range:
 def window_count(size: int, pads: tuple[int, int], reach: int, stride: int, *, up: bool) -> int:
     """Return the number of windows of an ONNX pool or convolution along an axis.
 
-    It is ``(size + pads - reach) / stride + 1``, rounded towards 0, or up; no window starts in
-    the padding at the end.
-
-    Parameters
-    ----------
-    size, pads
-        Size of the axis, and padding at its start and end.
-    reach
-        Extent of a window: ``dilation * (kernel - 1) + 1``.
+    It is ``(size + pads - reach) / stride + 1``, rounded towards 0, or up, where
+    ``reach = dilation * (kernel - 1) + 1``; no window starts in the padding at the end.
     """
     free = size + sum(pads) - reach
     if not up:
@@ -105,13 +98,7 @@ def union(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
 
 
 def without(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
-    """Return the distinct values of an array that are not in ``known``, ascending.
-
-    Parameters
-    ----------
-    known
-        Ascending.
-    """
+    """Return the distinct values of an array that are not in ``known``, both ascending."""
     import numpy as np
 
     found = unique(values)
@@ -138,13 +125,7 @@ def seconds(value: float | None, digits: int = 2) -> str:
 
 
 def ratio(value: float | None, whole: Decimal | float | None = None) -> str:
-    """Format a ratio in percent; ``-`` if unknown.
-
-    Parameters
-    ----------
-    whole
-        The denominator; if it is 0, the ratio is shown only if it is 0 as well.
-    """
+    """Format a ratio in percent; ``-`` if unknown, or if its denominator ``whole`` alone is 0."""
     if value is None or (value != 0 and whole == 0):
         return "-"
     if value == 0:
@@ -153,13 +134,7 @@ def ratio(value: float | None, whole: Decimal | float | None = None) -> str:
 
 
 def counted(count: int, word: str, words: str = "") -> str:
-    """Format a count with its noun.
-
-    Parameters
-    ----------
-    words
-        The plural, by default the word with an "s".
-    """
+    """Format a count with its noun, whose plural is by default the word with an "s"."""
     return f"{count:,} {word if count == 1 else words or f'{word}s'}"
 
 
@@ -171,20 +146,10 @@ SUM_DIGITS = MAX_EXPONENT + 50
 
 
 def exact_decimal(value: object, digits: int = MAX_EXPONENT) -> Decimal:
-    """Convert a number to an exact decimal.
+    """Convert a number to an exact decimal, or raise InputError.
 
-    Parameters
-    ----------
-    value
-        An integer, a float (taken as its shortest decimal), a ``Decimal``, a ``Fraction``
-        with a finite decimal expansion, or a string with a decimal number.
-    digits
-        Largest number of digits before the point.
-
-    Raises
-    ------
-    InputError
-        If it is not a finite number, or has more digits before or more than 400 after the point.
+    It is an integer, a float (taken as its shortest decimal), a ``Decimal``, a ``Fraction`` with a
+    finite decimal expansion, or a text; with at most ``digits`` before and 400 after the point.
     """
     try:
         number = _parse(value)
@@ -224,13 +189,7 @@ def _from_fraction(value: Fraction) -> Decimal:
 
 
 def to_integers(values: Sequence[Decimal]) -> tuple[list[int], Fraction]:
-    """Represent decimals as integer multiples of one unit.
-
-    Returns
-    -------
-    multiples, unit
-        ``values[i] == multiples[i] * unit``, with the largest possible unit.
-    """
+    """Return ``multiples`` and the largest ``unit``: ``values[i] == multiples[i] * unit``."""
     distinct = set(values)  # few, even for hundreds of thousands of pairs
     places = max((-int(v.as_tuple().exponent) for v in distinct), default=0)
     places = max(places, 0)

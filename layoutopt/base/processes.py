@@ -21,18 +21,10 @@ def start_python(
     output: int | IO[bytes] = subprocess.DEVNULL,
     descriptors: Sequence[int] = (),
 ) -> Process:
-    """Start this interpreter with the modules that it can import here.
+    """Start this interpreter with the modules that it can import here, out of reach of Ctrl-C.
 
-    Ctrl-C on the terminal does not reach the process.
-
-    Parameters
-    ----------
-    arguments
-        ``-m`` and a module, or ``-c`` and a text, then the words for it.
-    output
-        Where all that it prints goes; nowhere by default.
-    descriptors
-        Files that it inherits.
+    Its arguments are ``-m`` and a module, or ``-c`` and a text, then words for it; it inherits the
+    files of ``descriptors``.
     """
     return subprocess.Popen(
         [sys.executable, "-P", *arguments],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,10 +62,7 @@ def _walk(start: int, loops: Sequence[tuple[int, int]]) -> Index:
 
 def elements(piece: Piece) -> int:
     """Return the number of elements that a piece sets."""
-    count = 1
-    for extent, _, _ in piece[3]:
-        count *= extent
-    return count
+    return prod(extent for extent, _, _ in piece[3])
 
 
 def fault(piece: Piece, sink_size: int, origin_size: int) -> str | None:
@@ -72,31 +70,17 @@ def fault(piece: Piece, sink_size: int, origin_size: int) -> str | None:
     _origin, start, to, loops = piece
     if any(extent < 1 for extent, _, _ in loops):
         return "an extent is below 1"
-    for what, first, step_of, size in (
-        ("from", start, 1, origin_size),
-        ("to", to, 2, sink_size),
-    ):
-        low, high = _range(first, step_of, loops)
+    for what, first, step_of, size in (("from", start, 1, origin_size), ("to", to, 2, sink_size)):
+        spans = [(loop[0] - 1) * loop[step_of] for loop in loops]
+        low = first + sum(min(span, 0) for span in spans)
+        high = first + sum(max(span, 0) for span in spans)
         if low < 0 or high >= size:
             return f"its {what!r} elements {low}..{high} must be within 0..{size - 1}"
     return None
 
 
-def _range(first: int, step_of: int, loops: Iterable[Loop]) -> tuple[int, int]:
-    spans = [(loop[0] - 1) * loop[step_of] for loop in loops]
-    return first + sum(min(s, 0) for s in spans), first + sum(max(s, 0) for s in spans)
-
-
 def cover(pieces: Sequence[Piece], size: int) -> str | None:
-    """Return the reason why pieces do not cover a sink exactly once, or ``None``.
-
-    Parameters
-    ----------
-    pieces
-        Pieces inside the sink (see :func:`fault`).
-    size
-        The sink's number of elements.
-    """
+    """Return the reason why pieces inside a sink do not cover it exactly once, or ``None``."""
     total = sum(map(elements, pieces))
     if total != size:
         return f"pieces set {total} elements of {size}"
@@ -275,13 +259,9 @@ class UnwindingResult(Result, Shown):
                 size.get(name, "-") for name in ("tensors", "elements", "free_elements", "edges")
             )
             head += f": {tensors} tensors, {every} elements ({free} free), {edges} pair positions"
-        rows = self._verdict()
-        width = max(len(value) for _, value in rows)
-        lines = [head, Table((), [(name, value.ljust(width)) for name, value in rows]).text()]
+        lines = [head, Table((), self._verdict(), left=2).text()]
         if self.pairs:
             lines += ["", pairs_table(self.pairs, pairs).text()]
-        if len(self.pairs) > pairs:
-            lines.append(f"  ... and {len(self.pairs) - pairs:,} more pairs")
         return "\n".join(lines)
 
     def _verdict(self) -> list[tuple[str, str]]:
@@ -314,7 +294,7 @@ class UnwindingResult(Result, Shown):
         yield Words(self.instance or "unnamed", "title")
         facts = [*self._verdict(), ("solver", self.solver)]
         yield Table([name for name, _ in facts], [[value for _, value in facts]])
-        yield from pairs_shown(self.pairs)
+        yield pairs_table(self.pairs)
         try:
             picture = picture_of(self)
         except InputError:
@@ -332,18 +312,10 @@ def picture_of(result: UnwindingResult) -> str:
     return "" if picture.reduced else str(picture)
 
 
-def pairs_table(pairs: Sequence[PairScore], most: int) -> Table:
-    """Return a table of at most so many pairs, largest losses first."""
+def pairs_table(pairs: Sequence[PairScore], most: int = PAIRS_SHOWN) -> Table:
+    """Return a table of pairs, of which so many are shown, largest losses first."""
     rows = []
-    for p in sorted(pairs, key=lambda pair: pair.loss.copy_negate())[:most]:
+    for p in sorted(pairs, key=lambda pair: pair.loss.copy_negate()):
         counts = [f"{p.matched:,}", f"{p.elements:,}"]
         rows.append([p.a, p.b, number(p.value), *counts, number(p.loss)])
-    return Table(["pair", "", "value", "matched", "of", "loses"], rows, left=2)
-
-
-def pairs_shown(pairs: Sequence[PairScore]) -> Iterator[Part]:
-    """Yield the table of pairs for notebooks, if there are any."""
-    if pairs:
-        yield pairs_table(pairs, PAIRS_SHOWN)
-    if len(pairs) > PAIRS_SHOWN:
-        yield Words(f"... and {len(pairs) - PAIRS_SHOWN:,} more pairs", "soft")
+    return Table(["pair", "", "value", "matched", "of", "loses"], rows, 2, most, "pairs")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from layoutopt.base.entries import LazyTable
+from layoutopt.base.entries import imported
 from layoutopt.base.table import Table
 
 
@@ -27,11 +27,6 @@ class Figures:
 
 Part: TypeAlias = Words | Table | Figures
 
-WRITERS: LazyTable[Callable[[Iterable[Part]], str]] = LazyTable(
-    {"notebook": "layoutopt.report.pages:notebook"}
-)
-"""The renderer of parts, imported at its first use."""
-
 
 class Shown:
     """An object that notebooks show as a sequence of parts."""
@@ -42,7 +37,8 @@ class Shown:
 
     def to_html(self) -> str:
         """Return the object as an HTML fragment, as notebooks show it."""
-        return WRITERS["notebook"](self.shown_parts())
+        html: str = imported("layoutopt.report.pages:notebook")(self.shown_parts())
+        return html
 
     def _repr_html_(self) -> str:
         return self.to_html()

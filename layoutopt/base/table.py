@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,27 +16,35 @@ SIGNS = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)")
 """Characters to escape in Markdown; underscores inside words need no escape."""
 
 
+def more(count: int, what: str) -> str:
+    """Return how many more there are of something; an empty string if there are none."""
+    return f"... and {count:,} more {what}" if count > 0 else ""
+
+
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells below the names of their columns.
+    """Rows of cells below the names of their columns, if these have any.
 
-    Parameters
-    ----------
-    head
-        The names of the columns; empty for a table without a head.
-    rows
-        Rows of as many cells; text, or for CSV also numbers.
-    left
-        Number of leading columns that are left-aligned; others are right-aligned.
+    Cells are text, for CSV also numbers.  The first ``left`` columns are aligned on the left.
+    As text and in notebooks, at most ``most`` rows are shown, and the others, called ``what``,
+    are counted.
     """
 
     head: Sequence[str]
-    rows: Iterable[Sequence[Any]]
+    rows: Sequence[Sequence[Any]]
     left: int = 1
+    most: int = sys.maxsize
+    what: str = "rows"
+
+    @property
+    def more(self) -> str:
+        """Count of the rows that are not shown."""
+        return more(len(self.rows) - self.most, self.what)
 
     def text(self, indent: str = "  ") -> str:
         """Return aligned columns, a line for each row, with control characters escaped."""
-        every = [self.head, *self.rows] if self.head else self.rows
+        rows = self.rows[: self.most]
+        every = [self.head, *rows] if self.head else rows
         cells = [list(map(printable, row)) for row in every]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = []
@@ -45,6 +54,8 @@ class Table:
                 for i, (cell, width) in enumerate(zip(row, widths, strict=True))
             ]
             lines.append(indent + "  ".join(padded).rstrip())
+        if self.more:
+            lines.append(indent + self.more)
         return "\n".join(lines)
 
     def csv(self) -> str:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from layoutopt.base import result
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import number, to_decimal, to_integers
-from layoutopt.base.result import PairScore, Status, Step, UnwindingResult, pairs_shown
+from layoutopt.base.result import PairScore, Status, Step, UnwindingResult, pairs_table
 from layoutopt.base.shown import Part, Shown, Words
 from layoutopt.boxes.cover import Covers
 from layoutopt.boxes.equation import Equations
@@ -64,7 +64,7 @@ class Evaluation(Shown):
         """Yield the score, the violations, and the table of pairs."""
         yield Words(f"score {number(self.score)} of {number(self.max_score)}")
         yield from (Words(line, "bad") for line in self.violations)
-        yield from pairs_shown(self.pairs)
+        yield pairs_table(self.pairs)
 
 
 def evaluate(graph: GraphStore, layouts: Layouts) -> Evaluation:

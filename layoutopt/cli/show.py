@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -236,9 +237,10 @@ def _is_result(path: Path) -> bool:
 def instance_text(graph: Graph) -> str:
     """Return the sizes of a graph before and after reduction."""
     from layoutopt.explain.outline import outline
+    from layoutopt.graphs.ops import type_name
 
-    found = outline(graph)
-    ops = ", ".join(f"{count:,} {kind}" for kind, count in found.ops.items())
+    types = Counter(map(type_name, graph.ops)).most_common()
+    ops = ", ".join(f"{count:,} {kind}" for kind, count in types)
     lines = [
         printable(f"{graph.name or 'unnamed'}: {graph.description}".rstrip(": ")),
         f"  {len(graph.ops):,} ops: {ops}",
@@ -247,16 +249,10 @@ def instance_text(graph: Graph) -> str:
     ]
     if graph.tile_memory is not None:
         lines += [machine_text(graph), ""]
-    steps = [
-        ("the graph", found.graph),
-        ("tied by pairs", found.lowered),
-        ("one of each class", found.problem),
-        ("left by reductions", found.left),
-    ]
-    for title, sizes in steps:
+    for title, sizes in outline(graph).items():
         told = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in sizes.items())
         lines.append(f"  {title:<19} {told}")
-    if not found.left["parts"]:
+    if not sizes["parts"]:
         lines.append("  reductions alone prove the optimum, but for barrier order")
     return "\n".join(lines)
 

@@ -262,7 +262,7 @@ def write_picture(picture: str, svg: Path | None, png: Path | None, overwrite: b
         write_out(f"{picture}\n".encode(), svg, overwrite)
 
 
-def table(rows: Iterable[Sequence[str]], left: int = 1, indent: str = "  ") -> str:
+def table(rows: Sequence[Sequence[str]], left: int = 1, indent: str = "  ") -> str:
     """Return rows in aligned columns; see :meth:`~layoutopt.base.table.Table.text`."""
     return Table((), rows, left).text(indent)
 

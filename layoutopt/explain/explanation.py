@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -11,11 +11,32 @@ from typing import Any
 from layoutopt.base import files, numbers
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import exact, exact_decimal, number
-from layoutopt.base.result import PairScore, Piece, Status, pairs_shown
+from layoutopt.base.result import PairScore, Piece, Status, pairs_table
 from layoutopt.base.shown import Part, Shown, Words
-from layoutopt.base.table import Table
-from layoutopt.explain.words import listed, paired, sure
+from layoutopt.base.table import Table, more
 from layoutopt.graphs.locations import TILE
+
+NAMED = 3
+"""Largest number of names in a sentence."""
+
+
+def paired(a: str, b: str) -> str:
+    """Return the name of a pair."""
+    return f"({a}, {b})"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names with commas and "and"; of more than :data:`NAMED`, the rest is counted."""
+    left = len(names) - NAMED
+    if left > 1:
+        return f"{', '.join(names[:NAMED])} and {left:,} more"
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def sure(proved: bool) -> str:
+    """Return the suffix of statements that are not proved."""
+    return "" if proved else " (not proved)"
 
 
 @dataclass(frozen=True)
@@ -89,16 +110,18 @@ class SinkExplanation(Shown):
         lines = list(map(printable, lines))
         for explanation in self.alternatives:
             lines += ["", str(explanation)]
-        return "\n".join([*lines, *self._more()])
+        if self.left:
+            lines.append(self._more)
+        return "\n".join(lines)
 
     def shown_parts(self) -> Iterator[Part]:
         """Yield locations, scores of pairs, and alternatives."""
         yield Words(f"{self.sink}: {self.elements:,} elements", "title")
         yield from map(Words, self._lines())
-        yield from pairs_shown(self.pairs)
+        yield pairs_table(self.pairs)
         for alternative in self.alternatives:
             yield from alternative.shown_parts()
-        yield from (Words(text, "soft") for text in self._more())
+        yield Words(self._more, "soft")
 
     def _lines(self) -> Iterator[str]:
         for share in self.shares:
@@ -113,9 +136,9 @@ class SinkExplanation(Shown):
             return "on tiles by number"
         return "at locations of their own" if origin == self.sink else f"where {origin} does"
 
-    def _more(self) -> Iterator[str]:
-        if self.left:
-            yield f"... and {self.left:,} more pairs that lose"
+    @property
+    def _more(self) -> str:
+        return more(self.left, "pairs that lose")
 
 
 ROWS = 30
@@ -262,15 +285,12 @@ class PairExplanation(Shown):
         """Yield the reason of the loss, and the changes of other pairs."""
         yield Words(self._title(), "title")
         yield from (Words(f"{name}: {text}") for name, text in self._lines())
-        if self.changes:
-            head = ["other pair", "", "value", "matches", "then", "difference"]
-            rows = [
-                [c.a, c.b, number(c.value), f"{c.before:,}", f"{c.after:,}", number(c.difference)]
-                for c in self.changes[:ROWS]
-            ]
-            yield Table(head, rows, left=2)
-        if len(self.changes) > ROWS:
-            yield Words(f"... and {len(self.changes) - ROWS:,} more pairs", "soft")
+        head = ["other pair", "", "value", "matches", "then", "difference"]
+        rows = [
+            [c.a, c.b, number(c.value), f"{c.before:,}", f"{c.after:,}", number(c.difference)]
+            for c in self.changes
+        ]
+        yield Table(head, rows, 2, ROWS, "pairs")
 
     def _title(self) -> str:
         earned = f"matches {self.matched:,} of {self.elements:,}"
@@ -309,13 +329,7 @@ FORMAT = "layoutopt/explanation/1"
 
 
 def explanation_bytes(instance: str, told: PairExplanation | SinkExplanation) -> bytes:
-    """Return the bytes of an explanation's file.
-
-    Parameters
-    ----------
-    instance
-        The graph's name.
-    """
+    """Return the bytes of the file of an explanation for the graph of that name."""
     head: dict[str, Any] = {"format": FORMAT, "instance": instance}
     about = _pair(told) if isinstance(told, PairExplanation) else _sink(told)
     return files.encode_lines(head | about)

@@ -13,16 +13,15 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from layoutopt.base import numbers
 from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
-from layoutopt.base.numbers import number
+from layoutopt.base.numbers import counted, number
 from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.check.elements import evaluate
-from layoutopt.explain import words
-from layoutopt.explain.explanation import Change, PairExplanation
+from layoutopt.explain.explanation import Change, PairExplanation, listed, paired, sure
 from layoutopt.explain.subject import Subject, obstacles
 from layoutopt.graphs.locations import check_graph
 from layoutopt.graphs.store import GraphStore
@@ -40,17 +39,10 @@ def most(trials: ParametricSolves) -> TrialAnswer:
 
 
 def won(trials: ParametricSolves, limit: TrialAnswer, values: Sequence[int]) -> TrialAnswer:
-    """Return the best layouts that win the pair.
+    """Return the best layouts that win the pair, of which :func:`most` found ``limit``.
 
     Its value is increased until the optimum wins it.  A value above the sum of all others always
     suffices; smaller ones, tried first, keep numbers small.
-
-    Parameters
-    ----------
-    limit
-        Result of :func:`most`.
-    values
-        Values of all pairs.
     """
     own = trials.own
     rest = [0 if n == own else abs(value) for n, value in enumerate(values)]
@@ -90,27 +82,11 @@ class TrialAnswer(NamedTuple):
 
 
 class ParametricSolves:
-    """Solves of the part that a pair can influence, under changed values.
+    """Solves of the part of the subject that a pair can influence, under changed values.
 
-    Parameters
-    ----------
-    subject
-        The explained layouts.
-    pair
-        The pair's number there.
-
-    Attributes
-    ----------
-    numbers
-        Numbers, in the subject, of the pairs in reach; other attributes number them from 0.
-    own
-        The pair itself.
-    values, elements
-        Values, as multiples of a unit, and positions of the pairs in reach.
-    first
-        The explained layouts.
-    found
-        All layouts found, the explained ones first.
+    ``numbers`` are the subject's numbers of the pairs in reach; ``own`` (the pair itself),
+    ``values`` (multiples of a unit) and ``elements`` number them from 0.  ``first`` are the
+    explained layouts, ``found`` all layouts found, these first.
     """
 
     def __init__(self, subject: Subject, pair: int) -> None:
@@ -140,13 +116,7 @@ class ParametricSolves:
         return found
 
     def best(self, values: Sequence[int], what: str) -> TrialAnswer:
-        """Solve the graph with other values; answers are cached.
-
-        Parameters
-        ----------
-        what
-            Purpose of the solve, for progress messages.
-        """
+        """Solve the graph with other values; answers are cached, and ``what`` is for progress."""
         key = _key(values)
         if key not in self._answers:
             self._answers[key] = self._solved(key, what)
@@ -203,44 +173,26 @@ def _key(values: Sequence[int]) -> tuple[int, ...]:
     return tuple(value // common for value in values)
 
 
-class Threshold(NamedTuple):
-    """A value, and whether it is proved to be the least."""
+def least_value(trials: ParametricSolves, count: int, floor: int) -> tuple[Fraction, bool]:
+    """Return the least value from ``floor`` on at which some optimum matches ``count`` positions.
 
-    value: Fraction
-    proved: bool
-
-
-def least_value(trials: ParametricSolves, count: int, floor: int) -> Threshold:
-    """Return the least value of the pair at which some optimum matches ``count`` positions.
-
-    Parameters
-    ----------
-    count
-        Required number of positions; layouts with it must be known.
-    floor
-        Least value to consider.
+    Also return whether that is proved.  Layouts that match the pair at so many positions must be
+    known: each is a line ``matched * value + rest``, and the first value is sought at which a line
+    of such a slope is not below the others; solves there add lines.
     """
     while True:
-        value = _meeting(trials, count, Fraction(floor))
+        lines = [
+            (trial.matched[trials.own], trial.worth(trials.with_value(0))) for trial in trials.found
+        ]
+        steep = [line for line in lines if line[0] >= count]
+        flat = [line for line in lines if line[0] < count]
+        ahead = [[Fraction(r - rest, k - n) for n, r in flat] for k, rest in steep]
+        value = min(max([Fraction(floor), *values]) for values in ahead)
         values = trials.with_value(value)
         known = max(trial.worth(values) for trial in trials.found)
         answer = trials.best(values, "where choices change")
         if answer.trial is None or answer.trial.worth(values) <= known:
-            return Threshold(value, answer.proved)
-
-
-def _meeting(trials: ParametricSolves, count: int, floor: Fraction) -> Fraction:
-    """Return the least value at which a line of large slope is maximal among the known ones."""
-    lines = [(trial.matched[trials.own], _rest(trials, trial)) for trial in trials.found]
-    steep = [line for line in lines if line[0] >= count]
-    flat = [line for line in lines if line[0] < count]
-    ahead = [[Fraction(r - rest, k - n) for n, r in flat] for k, rest in steep]
-    return min(max([floor, *values]) for values in ahead)
-
-
-def _rest(trials: ParametricSolves, trial: Trial) -> int:
-    """Return the score of all other pairs."""
-    return trial.worth(trials.with_value(0))
+            return value, answer.proved
 
 
 STEPS = 10**6
@@ -259,17 +211,7 @@ def fewest(demands: Sequence[Demand], things: int, limits: Limits) -> tuple[int,
 
     Sizes are tried in increasing order.  The search branches on the items with positive amounts
     for an unmet demand, largest first, and excludes each item from later branches.  It prunes
-    branches in which the largest remaining amounts do not suffice.
-
-    Parameters
-    ----------
-    things
-        Number of items.
-
-    Raises
-    ------
-    TimeoutError
-        If time runs out, or there are too many partial choices.
+    branches in which the largest remaining amounts do not suffice.  TimeoutError ends it.
     """
     search = _Search(demands, limits)
     helpful = {i for i in range(things) if any(d.amounts[i] > 0 for d in demands)}
@@ -332,67 +274,52 @@ TRIED = 30
 """Number of sets tried in increasing size; one if the pair's value is negative."""
 
 
-class MinimumBlockers(NamedTuple):
-    """Numbers of pairs, ``None`` if no set suffices or is known; and whether that is proved."""
-
-    pairs: tuple[int, ...] | None
-    proved: bool
+Blockers: TypeAlias = tuple[tuple[int, ...] | None, bool]
+"""Numbers of pairs, ``None`` if no set suffices or is known; and whether that is proved."""
 
 
-def fewest_in_the_way(
-    trials: ParametricSolves, limit: TrialAnswer, winner: Trial
-) -> MinimumBlockers:
+def fewest_in_the_way(trials: ParametricSolves, limit: TrialAnswer, winner: Trial) -> Blockers:
     """Return the smallest set of pairs whose removal makes winning the pair optimal.
 
-    Parameters
-    ----------
-    limit
-        Result of :func:`~layoutopt.explain.pair.most`.
-    winner
-        The best layouts that win the pair.
+    ``limit`` is by :func:`most`, ``winner`` by :func:`won`.
     """
     above = _for(trials, winner)
     try:
         return _from_below(trials, limit, winner, above)
     except TimeoutError:
-        return MinimumBlockers(above.pairs, False)
+        return above[0], False
 
 
-def _for(trials: ParametricSolves, winner: Trial) -> MinimumBlockers:
+def _for(trials: ParametricSolves, winner: Trial) -> Blockers:
     """Return the smallest set of pairs without which given layouts are optimal."""
     while True:
         demands = [_demand_for(trials, winner, other) for other in trials.found]
         try:
             pairs = fewest(demands, len(trials.values), trials.limits)
         except TimeoutError:
-            return MinimumBlockers(None, False)
+            return None, False
         if pairs is None:
-            return MinimumBlockers(None, True)
+            return None, True
         values = _without(trials, pairs)
         answer = trials.best(values, "without pairs in the way")
         if answer.trial is None:
-            return MinimumBlockers(None, False)
+            return None, False
         if answer.trial.worth(values) <= winner.worth(values):
-            return MinimumBlockers(pairs, answer.proved)
+            return pairs, answer.proved
 
 
 def _from_below(
-    trials: ParametricSolves, limit: TrialAnswer, winner: Trial, above: MinimumBlockers
-) -> MinimumBlockers:
-    """Exclude sets smaller than a known one, or find one that suffices.
-
-    Raises
-    ------
-    TimeoutError
-        If time runs out, or too many trials are needed.
-    """
+    trials: ParametricSolves, limit: TrialAnswer, winner: Trial, above: Blockers
+) -> Blockers:
+    """Exclude sets smaller than a known one, or find one that suffices; or raise TimeoutError."""
     tried: list[tuple[Collection[int], Trial]] = [((), winner)]
     for _ in range(TRIED if trials.values[trials.own] >= 0 else 1):
         demands = [_demand(trials, each, other) for each in tried for other in trials.found]
         pairs = fewest(demands, len(trials.values), trials.limits)
         if pairs is None:
-            return MinimumBlockers(None, True)
-        if above.pairs is not None and above.proved and len(pairs) == len(above.pairs):
+            return None, True
+        known, proved = above
+        if known is not None and proved and len(pairs) == len(known):
             return above
         values = _without(trials, pairs)
         best = trials.best(values, "without fewer pairs")
@@ -400,7 +327,7 @@ def _from_below(
         if best.trial is None or wins.trial is None or not (best.proved and wins.proved):
             raise TimeoutError
         if wins.trial.worth(values) == best.trial.worth(values):
-            return MinimumBlockers(pairs, True)
+            return pairs, True
         tried.append((pairs, wins.trial))
     raise TimeoutError
 
@@ -421,10 +348,7 @@ def _demand_for(trials: ParametricSolves, winner: Trial, other: Trial) -> Demand
 def _demand(trials: ParametricSolves, tried: tuple[Collection[int], Trial], other: Trial) -> Demand:
     """Return the demands of other layouts on every sufficient set.
 
-    Parameters
-    ----------
-    tried
-        A set, and the best layouts that win the pair without it.
+    A set was tried, and the best layouts that win the pair without it are known.
     """
     pairs, wins = tried
     target = other.worth(trials.values) - wins.worth(_without(trials, pairs))
@@ -492,7 +416,8 @@ def explained(subject: Subject, pair: int) -> PairExplanation:
     trials = ParametricSolves(subject, pair)
     limit = most(trials)
     winner = _winner(trials, limit)
-    told = _begun(subject, pair)
+    now = subject.pair_score(pair)
+    told = PairExplanation(**vars(now), score=subject.score, status=subject.result.status)
     if winner.trial is None:
         return replace(told, reason="time ran out before it was known how often it can match")
     if winner.trial is not trials.first:
@@ -526,19 +451,6 @@ def _winner(trials: ParametricSolves, limit: TrialAnswer) -> TrialAnswer:
     return won(trials, limit, trials.values)
 
 
-def _begun(subject: Subject, pair: int) -> PairExplanation:
-    now = subject.pair_score(pair)
-    return PairExplanation(
-        a=now.a,
-        b=now.b,
-        value=now.value,
-        elements=now.elements,
-        matched=now.matched,
-        score=subject.score,
-        status=subject.result.status,
-    )
-
-
 def _changes(trials: ParametricSolves, winner: Trial) -> tuple[Change, ...]:
     """Return gains and losses of all other pairs, largest losses first."""
     every = []
@@ -556,11 +468,11 @@ def _with_thresholds(trials: ParametricSolves, told: PairExplanation) -> PairExp
         return replace(told, threshold_proved=proved)
     own, unit = trials.values[trials.own], trials.subject.unit
     if most_matched > told.matched:
-        more = least_value(trials, told.matched + 1, own)
-        told = replace(told, threshold_more=more.value * unit)
-        proved = proved and more.proved
-    found = least_value(trials, most_matched, min(0, own))
-    return replace(told, threshold=found.value * unit, threshold_proved=proved and found.proved)
+        more, sure_more = least_value(trials, told.matched + 1, own)
+        told = replace(told, threshold_more=more * unit)
+        proved = proved and sure_more
+    least, sure_least = least_value(trials, most_matched, min(0, own))
+    return replace(told, threshold=least * unit, threshold_proved=proved and sure_least)
 
 
 def _with_smallest(
@@ -569,12 +481,12 @@ def _with_smallest(
     """Add the smallest set of blocking pairs, if the alternative differs."""
     if told.layouts is None:
         return replace(told, smallest=(), smallest_proved=True) if told.alternative_proved else told
-    found = fewest_in_the_way(trials, limit, winner)
-    proved = found.proved and told.alternative_proved
-    if found.pairs is None:
-        return replace(told, smallest_proved=proved)
-    pairs = tuple(trials.subject.pair_score(trials.numbers[n]) for n in found.pairs)
-    return replace(told, smallest=pairs, smallest_proved=proved)
+    found, proved = fewest_in_the_way(trials, limit, winner)
+    smallest = None
+    if found is not None:
+        smallest = tuple(trials.subject.pair_score(trials.numbers[n]) for n in found)
+    proved = proved and told.alternative_proved
+    return replace(told, smallest=smallest, smallest_proved=proved)
 
 
 def _reason(told: PairExplanation) -> str:
@@ -583,11 +495,11 @@ def _reason(told: PairExplanation) -> str:
         return "it has no positions"
     if told.matched == told.elements:
         return "it matches everywhere"
-    barred = [f"at {words.positions(x.positions)} {x.why}" for x in told.obstacles]
+    barred = [f"at {counted(x.positions, 'position')} {x.why}" for x in told.obstacles]
     reason = "; ".join([_balance(told), *barred])
     if not told.most and len(told.obstacles) == 1:
         reason = f"it can match nowhere: {told.obstacles[0].why}"
-    return reason + words.sure(told.most_proved and told.alternative_proved)
+    return reason + sure(told.most_proved and told.alternative_proved)
 
 
 def _balance(told: PairExplanation) -> str:
@@ -599,12 +511,19 @@ def _balance(told: PairExplanation) -> str:
     others = numbers.total(change.difference for change in told.gains)
     if others:
         earned += f", with {number(others)} of other pairs,"
-    lost = [
-        (change.difference.copy_negate(), words.paired(change.a, change.b))
-        for change in told.losses
-    ]
-    more = words.positions(gained, more=bool(told.matched))
+    more = counted(gained, "more position" if told.matched else "position")
     ending = "; that would be as good" if told.cost == 0 else ""
     if told.cost is not None and told.cost < 0:
         ending = "; that would be better, these layouts are not optimal"
-    return f"winning {more} {earned} and {words.costs(lost)}{ending}"
+    return f"winning {more} {earned} and {_costs(told.losses)}{ending}"
+
+
+def _costs(losses: Sequence[Change]) -> str:
+    """Return the total loss, and the losses by pair, as text."""
+    if not losses:
+        return "cost nothing"
+    lost = [(change.difference.copy_negate(), paired(change.a, change.b)) for change in losses]
+    total = number(numbers.total(loss for loss, _ in lost))
+    if len(lost) == 1:
+        return f"cost {total} of {lost[0][1]}"
+    return f"cost {total}: {listed([f'{number(loss)} of {pair}' for loss, pair in lost])}"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from decimal import Decimal
-from math import prod
 
 from layoutopt.base import numbers
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Progress, interruptible, limited
-from layoutopt.base.result import Piece, UnwindingResult
+from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.check.elements import evaluate
 from layoutopt.explain.explanation import Share, SinkExplanation
 from layoutopt.explain.pair import explained
@@ -104,14 +103,10 @@ def _shares(subject: Subject, sink: Tensor, near: Iterable[int]) -> tuple[Share,
         by_origin.setdefault(piece[0], []).append(piece)
     elsewhere = _Elsewhere(subject, sink, near)
     shares = [
-        Share(origin, sum(map(_elements, pieces)), len(pieces), elsewhere.loss(origin))
+        Share(origin, sum(map(elements, pieces)), len(pieces), elsewhere.loss(origin))
         for origin, pieces in by_origin.items()
     ]
     return tuple(sorted(shares, key=lambda share: -share.elements))
-
-
-def _elements(piece: Piece) -> int:
-    return prod(extent for extent, _, _ in piece[3])
 
 
 class _Elsewhere:

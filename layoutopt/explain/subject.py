@@ -48,17 +48,7 @@ from layoutopt.unwinding import unwind
 
 
 def views_of(graph: GraphStore, pairs: Iterable[tuple[int, int]]) -> GraphStore:
-    """Return the graph of some pairs, each of value 1, without barrier order.
-
-    Ops keep their names.
-
-    Parameters
-    ----------
-    graph
-        A graph without a tile memory.
-    pairs
-        Tensors by number.
-    """
+    """Return the graph of some pairs, each of value 1, without barrier order and tile memory."""
     pairs = list(pairs)
     ops = {graph.producers[t] for t in sources_of(graph, {t for pair in pairs for t in pair})}
     found = type(graph)(graph.name)
@@ -98,14 +88,8 @@ def at_one_location(graph: GraphStore) -> GraphStore:
 class Reach(NamedTuple):
     """The part of a graph that a pair can influence.
 
-    Parameters
-    ----------
-    pairs
-        Numbers of its pairs.
-    sinks
-        Names of the sinks that influence them.
-    graph
-        The graph of these pairs, in their order, each of value 1.
+    That is pairs by number, the names of sinks that influence them, and the graph of these pairs in
+    their order, each of value 1.
     """
 
     pairs: tuple[int, ...]
@@ -114,32 +98,10 @@ class Reach(NamedTuple):
 
 
 class Subject:
-    """A result for a graph, its pairs numbered.
+    """A result for a graph, its pairs numbered, and explained within limits.
 
-    Parameters
-    ----------
-    graph, result
-        The graph, and the layouts to explain.
-    limits
-        Limits of the whole explanation.
-
-    Attributes
-    ----------
-    layouts
-        Layouts of the result.
-    bound, optimal
-        Its proved bound, and whether it is proved optimal.
-    ends
-        The two tensors of each pair, by number.
-    values, unit
-        Values as multiples of a unit.
-    elements, matched
-        Numbers of positions and matching positions of each pair.
-
-    Raises
-    ------
-    InputError
-        If the result has no layouts, or belongs to another graph.
+    ``bound`` and ``optimal`` are what the result proves; ``ends`` are the tensors of each pair by
+    number; ``values`` multiples of a ``unit``; ``elements`` and ``matched`` numbers of positions.
     """
 
     def __init__(self, graph: GraphStore, result: UnwindingResult, limits: Limits) -> None:
@@ -165,13 +127,7 @@ class Subject:
         self.matched = self._counted()
 
     def index(self, a: Tensor | str, b: Tensor | str) -> int:
-        """Return the number of the pair of two tensors, in either order.
-
-        Raises
-        ------
-        InputError
-            If there is no such pair.
-        """
+        """Return the number of the pair of two tensors, in either order."""
         return self._place[ends_of(self.graph, a, b)]
 
     def amount(self, multiple: int) -> Decimal:
@@ -184,11 +140,11 @@ class Subject:
         pairs = zip(self.values, self.matched, strict=True)
         return self.amount(sum(value * matched for value, matched in pairs))
 
-    def pair_score(self, p: int, matched: int | None = None) -> PairScore:
-        """Return a pair's score for a number of matching positions, by default the present one."""
+    def pair_score(self, p: int) -> PairScore:
+        """Return a pair's score."""
         a, b = (self.graph.tensor_name(t) for t in self.ends[p])
-        now = self.matched[p] if matched is None else matched
-        return PairScore(a, b, self.amount(self.values[p]), self.elements[p], now)
+        value = self.amount(self.values[p])
+        return PairScore(a, b, value, self.elements[p], self.matched[p])
 
     def reach(self, p: int) -> Reach:
         """Return the part of the graph that a pair can influence.
@@ -256,13 +212,7 @@ class Subject:
 
 
 def ends_of(graph: GraphStore, a: Tensor | str, b: Tensor | str) -> frozenset[int]:
-    """Return the tensors of a pair, by number.
-
-    Raises
-    ------
-    InputError
-        If there is no pair of these two.
-    """
+    """Return the tensors of a pair, by number."""
     ends = frozenset((graph.number(a), graph.number(b)))
     if not any(frozenset(pair[:2]) == ends for pair in graph.pairs):
         names = f"{graph.tensor(a).name!r} and {graph.tensor(b).name!r}"
@@ -275,14 +225,9 @@ NAMED = 3
 
 
 def obstacles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
-    """Return the obstacles of a pair; none if it can match everywhere, or if time runs out.
+    """Return the obstacles of a pair of tensors that can match at so many positions at most.
 
-    Parameters
-    ----------
-    a, b
-        The pair's tensors, by number.
-    most
-        Largest possible number of matching positions.
+    There are none if it can match everywhere, or if time runs out.
     """
     elements = size(graph.shapes[a])
     if most == elements:

@@ -46,10 +46,9 @@ MOST_IN_CELL = 6
 
 
 def table(graph: GraphStore) -> str:
-    """Return a table of a graph's first ops: name, type, inputs, shape and attractions.
+    """Return a table of a graph's first ops, a line for each output.
 
-    There is a line for each output.  Attractions are the other tensors of its ValuedPairs, and
-    their values.
+    Attractions are the other tensors of its ValuedPairs, and their values.
     """
     columns = ("tensor", "type", "inputs", "shape", "attractions")
     rows: list[tuple[str, ...]] = []
@@ -84,18 +83,10 @@ def shares(
     chosen: Iterable[int],
     shared: Container[int],
 ) -> dict[int, Counter[int]]:
-    """Count, for each tensor, its elements at the locations of each root tensor.
+    """Count the elements of each tensor at the locations of each root tensor.
 
-    Parameters
-    ----------
-    where
-        The location number of each element, by tensor number.
-    given
-        Layouts of sinks by tensor number; arrays, and those in ``where``, are ignored.
-    chosen
-        Further tensors; those at their own locations are counted, sinks excepted.
-    shared
-        Locations of sinks that other tensors share.
+    ``where`` has the location number of each element, by tensor number, ``given`` the layouts of
+    sinks as pieces, ``chosen`` further tensors; sinks are ``shared`` at locations that others take.
     """
     graph = numbers.graph
     roots = np.array(list(numbers.first), np.int64)
@@ -209,23 +200,10 @@ Family: TypeAlias = tuple[bool, bool, int]
 
 
 class Looks:
-    """Appearance of locations.
+    """Appearance of locations: ``of`` each, and ``hues``, a colour of each family.
 
-    Parameters
-    ----------
-    unknown
-        Root tensors whose locations are not known.
-    shared
-        Locations of sinks that other tensors share.
-    owners
-        Root tensors that always have a colour.
-
-    Attributes
-    ----------
-    of
-        Appearance of each location.
-    hues
-        A colour of each family.
+    Locations of ``unknown`` root tensors are not known, locations of sinks that other tensors take
+    are ``shared``, and ``owners`` always have a colour.
     """
 
     def __init__(
@@ -280,17 +258,7 @@ def cells(
     shared: Container[int],
     shares: Mapping[int, Counter[int]],
 ) -> dict[int, CellGrid | tuple[Stripe, ...]]:
-    """Return the appearance of tensors: cells, or stripes for many elements.
-
-    Parameters
-    ----------
-    where
-        The location number of each element, by tensor number.
-    unknown, shared
-        As for :class:`Looks`.
-    shares
-        Counts by :func:`layoutopt.graphs.display.shares` of other tensors.
-    """
+    """Return the appearance of tensors: cells where locations are known, else shares as stripes."""
     graph = numbers.graph
     found: dict[int, CellGrid | tuple[Stripe, ...]] = {}
     every = {n for array in where.values() for n in unique(array).tolist()}
@@ -329,13 +297,7 @@ TRACED = 2**20
 
 
 def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int]) -> str:
-    """Draw tensors, given by number, with all ops and ValuedPairs between them, as SVG.
-
-    Raises
-    ------
-    InputError
-        If layouts do not fit the graph.
-    """
+    """Draw tensors, given by number, with all ops and ValuedPairs between them, as SVG."""
     laid, place = layouts is not None, {t: i for i, t in enumerate(chosen)}
     numbers = Locations(graph) if graph.tile_memory is None else _Tiles(graph, laid)
     counted = [t for t in chosen if laid or size(graph.shapes[t]) <= CELLS]
@@ -363,10 +325,7 @@ def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int])
 class _Tiles(Locations):
     """Tiles as locations, named by their numbers; outputs of hooks have locations of their own.
 
-    Parameters
-    ----------
-    laid
-        Whether unplaced sinks lie on the tiles of the linear rule.
+    If sinks are ``laid``, unplaced ones lie on the tiles of the linear rule.
     """
 
     def __init__(self, graph: GraphStore, laid: bool) -> None:

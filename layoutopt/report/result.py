@@ -13,9 +13,8 @@ from layoutopt.base.errors import InputError, SizeError, SolverError
 from layoutopt.base.limits import Point
 from layoutopt.base.numbers import counted, exact, number, ratio, seconds
 from layoutopt.base.result import PairScore, UnwindingResult
-from layoutopt.explain.explanation import Change, PairExplanation
+from layoutopt.explain.explanation import Change, PairExplanation, listed, paired, sure
 from layoutopt.explain.pair import explain_pair
-from layoutopt.explain.words import listed, paired, sure
 from layoutopt.machine.simulation import Simulation, occupancy_rows, simulate
 from layoutopt.program.steps import BarrierReady, Place, ProgramStep, steps
 from layoutopt.report import pages, words

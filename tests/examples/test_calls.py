@@ -20,7 +20,7 @@ import pytest
 import layoutopt as lo
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import exact, number, ratio
-from layoutopt.explain.words import costs, listed
+from layoutopt.explain.explanation import listed
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
@@ -224,7 +224,7 @@ NAMES: dict[str, Any] = PAGES | {
     **{f.__name__: f for f in (parse_permutation, permutation_between, required_permutation)},
     **{f.__name__: f for f in (sizes, tiles, transpose_by_copy, transpose_by_permutation)},
     **{f.__name__: f for f in (abbreviations, columns, distinct, groups, lanes, number, power)},
-    **{f.__name__: f for f in (costs, exact, listed, ratio, shortened, ticks)},
+    **{f.__name__: f for f in (exact, listed, ratio, shortened, ticks)},
     "ChartAxis": ChartAxis,
     "Decimal": Decimal,
     "Fraction": Fraction,

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Status
 from layoutopt.explain import pair as pair_module
-from layoutopt.explain.pair import ParametricSolves, Threshold, least_value, won
+from layoutopt.explain.pair import ParametricSolves, least_value, won
 from layoutopt.explain.subject import Subject
 from layoutopt.generate.families import generate
 from tests.examples.graphs import graph_of
@@ -249,9 +250,9 @@ def test_not_proved() -> None:
 def test_either_threshold_may_lack_a_proof(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thresholds are proved only if both are, that for more positions and that for all."""
 
-    def doubted(trials: ParametricSolves, wanted: int, floor: int) -> Threshold:
-        found = least_value(trials, wanted, floor)
-        return found._replace(proved=found.proved and wanted != count)
+    def doubted(trials: ParametricSolves, wanted: int, floor: int) -> tuple[Fraction, bool]:
+        found, proved = least_value(trials, wanted, floor)
+        return found, proved and wanted != count
 
     monkeypatch.setattr("layoutopt.explain.pair.least_value", doubted)
     graph = split()
