@@ -204,7 +204,7 @@ class Comparison(Shown):
         lost = self.pair_rows()
         if lost:
             yield Words("where solvers lose against the best result", "soft")
-            yield Table(PAIR_COLUMNS, lost, 3, SHOWN[0], "pairs")
+            yield Table(PAIR_COLUMNS, lost, 3, SHOWN[0], "pair")
         drawn = [(f"{r.solver}: {number(r.score)}", picture_of(r)) for r in self.results]
         yield Figures([figure for figure in drawn if figure[1]])
 
@@ -236,7 +236,7 @@ def tables(comparisons: Sequence[Comparison], pairs: bool = False) -> list[Table
     if not pairs:
         return [results]
     lost = [[name, *row] for name, found in named for row in found.pair_rows()]
-    return [results, Table(["instance", *PAIR_COLUMNS], lost, 4, SHOWN[1], "pairs")]
+    return [results, Table(["instance", *PAIR_COLUMNS], lost, 4, SHOWN[1], "pair")]
 
 
 def markdown_text(comparisons: Sequence[Comparison], pairs: bool = False) -> str:

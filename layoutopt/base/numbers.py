@@ -133,9 +133,15 @@ def ratio(value: float | None, whole: Decimal | float | None = None) -> str:
     return f"{value:.2%}" if 5e-5 <= abs(value) < 100 else f"{value:.1e}"
 
 
-def counted(count: int, word: str, words: str = "") -> str:
-    """Format a count with its noun, whose plural is by default the word with an "s"."""
-    return f"{count:,} {word if count == 1 else words or f'{word}s'}"
+def counted(count: int, noun: str) -> str:
+    """Format a count with its noun in singular or plural."""
+    plural = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{plural}"
+
+
+def more(count: int, noun: str) -> str:
+    """Return how many more there are of something; an empty string if there are none."""
+    return f"... and {counted(count, f'more {noun}')}" if count > 0 else ""
 
 
 MAX_EXPONENT = 400

@@ -318,4 +318,4 @@ def pairs_table(pairs: Sequence[PairScore], most: int = PAIRS_SHOWN) -> Table:
     for p in sorted(pairs, key=lambda pair: pair.loss.copy_negate()):
         counts = [f"{p.matched:,}", f"{p.elements:,}"]
         rows.append([p.a, p.b, number(p.value), *counts, number(p.loss)])
-    return Table(["pair", "", "value", "matched", "of", "loses"], rows, 2, most, "pairs")
+    return Table(["pair", "", "value", "matched", "of", "loses"], rows, 2, most, "pair")

@@ -11,14 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from layoutopt.base.errors import printable
+from layoutopt.base.numbers import more
 
 SIGNS = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)")
 """Characters to escape in Markdown; underscores inside words need no escape."""
-
-
-def more(count: int, what: str) -> str:
-    """Return how many more there are of something; an empty string if there are none."""
-    return f"... and {count:,} more {what}" if count > 0 else ""
 
 
 @dataclass(frozen=True)
@@ -26,20 +22,19 @@ class Table:
     """Rows of cells below the names of their columns, if these have any.
 
     Cells are text, for CSV also numbers.  The first ``left`` columns are aligned on the left.
-    As text and in notebooks, at most ``most`` rows are shown, and the others, called ``what``,
-    are counted.
+    As text and in HTML, at most ``most`` rows are shown, and the others are counted as ``noun``.
     """
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
     left: int = 1
     most: int = sys.maxsize
-    what: str = "rows"
+    noun: str = "row"
 
     @property
     def more(self) -> str:
         """Count of the rows that are not shown."""
-        return more(len(self.rows) - self.most, self.what)
+        return more(len(self.rows) - self.most, self.noun)
 
     def text(self, indent: str = "  ") -> str:
         """Return aligned columns, a line for each row, with control characters escaped."""

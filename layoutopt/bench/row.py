@@ -276,9 +276,13 @@ def to_markdown(rows: Sequence[Row], *, measured: bool = True) -> bytes:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    memory = "-" if row.peak_bytes is None else f"{row.peak_bytes >> 20:,}"
     numbers = number(row.score), number(row.bound), ratio(row.gap, row.score), f"{row.seconds:.3f}"
-    return (row.instance, row.solver, row.status, *numbers, memory)
+    return (row.instance, row.solver, row.status, *numbers, mebibytes(row))
+
+
+def mebibytes(row: Row) -> str:
+    """Return the peak memory of a solve in MiB, rounded down; ``-`` if unknown."""
+    return "-" if row.peak_bytes is None else f"{row.peak_bytes >> 20:,}"
 
 
 EXPORTS: dict[str, Callable[..., bytes]] = {

@@ -10,10 +10,10 @@ from typing import Any
 
 from layoutopt.base import files, numbers
 from layoutopt.base.errors import InputError, printable
-from layoutopt.base.numbers import exact, exact_decimal, number
+from layoutopt.base.numbers import exact, exact_decimal, more, number
 from layoutopt.base.result import PairScore, Piece, Status, pairs_table
 from layoutopt.base.shown import Part, Shown, Words
-from layoutopt.base.table import Table, more
+from layoutopt.base.table import Table
 from layoutopt.graphs.locations import TILE
 
 NAMED = 3
@@ -138,7 +138,7 @@ class SinkExplanation(Shown):
 
     @property
     def _more(self) -> str:
-        return more(self.left, "pairs that lose")
+        return f"{more(self.left, 'pair')} that lose" if self.left else ""
 
 
 ROWS = 30
@@ -290,7 +290,7 @@ class PairExplanation(Shown):
             [c.a, c.b, number(c.value), f"{c.before:,}", f"{c.after:,}", number(c.difference)]
             for c in self.changes
         ]
-        yield Table(head, rows, 2, ROWS, "pairs")
+        yield Table(head, rows, 2, ROWS, "pair")
 
     def _title(self) -> str:
         earned = f"matches {self.matched:,} of {self.elements:,}"

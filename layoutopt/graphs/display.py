@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from layoutopt.base import numbers, result
 from layoutopt.base.errors import errors_at
-from layoutopt.base.numbers import number, unique
+from layoutopt.base.numbers import more, number, unique
 from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.base.shown import Part, Words
 from layoutopt.base.table import Table
@@ -55,9 +55,9 @@ def table(graph: GraphStore) -> str:
     for op, outputs in zip(graph.ops[:MOST_OPS], graph.op_outputs, strict=False):
         head = type_name(op), _cell(op.inputs)
         rows += [_row(graph, t, *head) for t in outputs] or [(op.id, *head, "", "")]
-    left = len(graph.ops) - MOST_OPS
-    more = [f"... and {left:,} more ops"] if left > 0 else []
-    return "\n".join([repr(graph), Table(columns, rows, len(columns)).text(""), *more])
+    rest = more(len(graph.ops) - MOST_OPS, "op")
+    lines = [repr(graph), Table(columns, rows, len(columns)).text(""), rest]
+    return "\n".join(filter(None, lines))
 
 
 def _row(graph: GraphStore, t: int, tag: str, inputs: str) -> tuple[str, str, str, str, str]:
@@ -279,11 +279,7 @@ def cells(
 
 def indexed(element: int, shape: Shape) -> str:
     """Return the index of a flat element, in brackets; an empty string for rank 0."""
-    index = []
-    for n in reversed(shape):
-        element, i = divmod(element, n)
-        index.append(i)
-    return str(index[::-1]) if shape else ""
+    return str([int(i) for i in np.unravel_index(element, shape)]) if shape else ""
 
 
 Layouts: TypeAlias = Mapping[Any, Sequence[Piece] | Array]
@@ -553,8 +549,7 @@ def shown_parts(graph: GraphStore) -> Iterator[Part]:
         op = graph.ops[i]
         rows.append([op.id, type_name(op), shortened(", ".join(op.inputs)), shapes])
     yield Table(["op", "type", "inputs", "shape"], rows, left=4)
-    if len(graph.ops) > ROWS:
-        yield Words(f"... and {len(graph.ops) - ROWS:,} more ops", "soft")
+    yield Words(more(len(graph.ops) - ROWS, "op"), "soft")
 
 
 def _counts(graph: GraphStore) -> str:

@@ -1,4 +1,4 @@
-"""Parts of a figure: cards for tensors, steps for ops, ties, and lines with their labels.
+"""Parts of a figure: cards for tensors, steps for ops, ties, lines with their labels, and a key.
 
 Lines are level across columns and curved between them.
 """
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from layoutopt.pictures import grids, svg
-from layoutopt.pictures.frames import FRAMES
-from layoutopt.pictures.svg import width
+from layoutopt.pictures.grids import BLANK, OWN
+from layoutopt.pictures.svg import Drawn, KeyEntry, width
 
 HEAD, PAD = 30.0, 7.0
 """Height of a card's name and note; space between its frame and its cells."""
@@ -26,24 +26,72 @@ NAME, NOTE, TYPE, COUNT = 11.5, 9.0, 10.0, 9.5
 """Sizes of fonts: names and notes of cards, labels of steps, what stands for cells."""
 
 
+TIE, FAINT = "#14755f", "#a3aab5"
+"""Colours of ties, and of lines that matter less."""
+
+DASH = "5 3.5"
+
+
+def _sink(x: float, y: float, w: float, h: float) -> str:
+    return svg.rect(
+        x, y, w, h, rx=min(9.0, h / 2), fill=svg.PAPER, stroke=svg.INK, stroke_width=1.1
+    )
+
+
+def _source(x: float, y: float, w: float, h: float) -> str:
+    return svg.rect(x, y, w, h, rx=2, fill=svg.PAPER, stroke=svg.INK, stroke_width=2.4)
+
+
+def _fixed_point(x: float, y: float, w: float, h: float) -> str:
+    return svg.rect(x, y, w, h, rx=2, fill="#e1e5ea", stroke=svg.INK, stroke_width=2.4)
+
+
+def _barrier(x: float, y: float, w: float, h: float) -> str:
+    style = {"stroke": svg.INK, "stroke_width": 0.9}
+    outer = svg.rect(x, y, w, h, rx=2, fill=svg.PAPER, **style)
+    return outer + svg.rect(x + 3, y + 3, w - 6, h - 6, fill="none", **style)
+
+
+def _view(x: float, y: float, w: float, h: float) -> str:
+    return svg.rect(x, y, w, h, rx=4, fill="#eff1f4")
+
+
+FRAMES: dict[str, Drawn] = {
+    "sink": _sink,
+    "source": _source,
+    "fixed point": _fixed_point,
+    "barrier": _barrier,
+    "view": _view,
+}
+"""By kind of tensor."""
+
+
+def _tie(x: float, y: float, w: float, h: float) -> str:
+    start = f"M{svg.plain(x)} {svg.plain(y + h / 2)}h{svg.plain(w)}"
+    return svg.path([start], stroke=TIE, stroke_width=1.6, stroke_dasharray=DASH)
+
+
+def _own(x: float, y: float, w: float, h: float) -> str:
+    stroke = svg.path([f"M{svg.plain(x)} {svg.plain(y + h)}l{h:g} -{h:g}"], stroke=svg.LINE)
+    return svg.rect(x, y, h, h, fill=OWN) + stroke
+
+
+def _stripes(x: float, y: float, w: float, h: float) -> str:
+    fills = "#8a99f0", "#f6a06a", OWN
+    each = w / len(fills)
+    return "".join(svg.rect(x + i * each, y, each, h, fill=fill) for i, fill in enumerate(fills))
+
+
+def _blank(x: float, y: float, w: float, h: float) -> str:
+    return svg.rect(x, y, h, h, fill=BLANK, stroke=svg.LINE)
+
+
 @dataclass(frozen=True)
 class Card:
-    """One tensor.
+    """One tensor: name and a smaller note above its frame, and a tip with all that there is to say.
 
-    Parameters
-    ----------
-    name, note
-        Above its frame, the note smaller.
-    tip
-        All that there is to say.
-    kind
-        A key of :data:`layoutopt.pictures.frames.FRAMES`.
-    shape
-        Of the tensor.
-    cells
-        What its cells show; ``None`` for a plain box.
-    stripes
-        What a plain box shows of its elements.
+    ``kind`` is a key of :data:`FRAMES`.  Inside are cells, or a plain box
+    with stripes.
     """
 
     name: str
@@ -72,18 +120,10 @@ class Card:
 
 @dataclass(frozen=True)
 class OpCard:
-    """One op.
+    """One op, labelled by its type unless it reads nothing.
 
-    Parameters
-    ----------
-    label
-        Its type; empty for an op that reads nothing.
-    tip
-        All that there is to say.
-    inputs
-        Numbers of cards, and whether the op passes their locations on.
-    outputs
-        Numbers of cards, at least one.
+    Inputs are numbers of cards, and whether the op passes their locations on; outputs numbers of
+    cards.
     """
 
     label: str
@@ -99,17 +139,7 @@ class OpCard:
 
 @dataclass(frozen=True)
 class Tie:
-    """A ValuedPair of two tensors.
-
-    Parameters
-    ----------
-    a, b
-        Numbers of cards.
-    label, tip
-        In short, and all that there is to say.
-    earns
-        Whether any of it is earned.
-    """
+    """A ValuedPair of two cards, by number, and whether any of it is earned."""
 
     a: int
     b: int
@@ -122,7 +152,6 @@ def draw(card: Card, x: float, y: float) -> str:
     """Return a card whose frame has its left upper corner at a point."""
     wide, high = card.frame
     plan = grids.plan(card.shape) if card.cells else None
-    inside = ""
     if plan is not None and card.cells is not None:
         left = x + (wide - plan.width) / 2
         inside = grids.draw(plan, card.cells, left, y + PAD)
@@ -152,7 +181,7 @@ Rectangle: TypeAlias = tuple[float, float, float, float]
 LABEL, LABEL_HEIGHT = 9.5, 14.0
 
 TRIES = (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8)
-"""Where along a curve a draw_label may stand, best first."""
+"""Where along a curve a label may stand, best first."""
 
 
 def commands(stretches: Sequence[Stretch]) -> str:
@@ -160,20 +189,20 @@ def commands(stretches: Sequence[Stretch]) -> str:
     parts = [f"M{svg.plain(stretches[0][0])} {svg.plain(stretches[0][2])}"]
     for i, (begin, end, y) in enumerate(stretches):
         if i:
-            parts.append(_curve(stretches[i - 1], (begin, end, y)))
+            x, before = _handles(stretches[i - 1], (begin, end, y)), stretches[i - 1][2]
+            parts.append("C" + " ".join(map(svg.plain, (x, before, x, y, begin, y))))
         if begin != end:
             parts.append(f"H{svg.plain(end)}")
     return "".join(parts)
 
 
-def _control(a: Stretch, b: Stretch) -> tuple[float, float]:
-    """Return where the two handles of the curve from one stretch to the next stand.
+def _handles(a: Stretch, b: Stretch) -> float:
+    """Return where both handles of the curve from one stretch to the next stand.
 
     Between two columns they are in the middle; a line that returns to its column bulges.
     """
     gap = b[0] - a[1]
-    x = a[1] + (gap / 2 if gap > 1 else bulge(b[2] - a[2]) / 0.75)  # no curve reaches its handles
-    return x, x
+    return a[1] + (gap / 2 if gap > 1 else bulge(b[2] - a[2]) / 0.75)  # no curve reaches them
 
 
 def bulge(rise: float) -> float:
@@ -181,28 +210,23 @@ def bulge(rise: float) -> float:
     return 16 + min(24.0, 0.08 * abs(rise))
 
 
-def _curve(a: Stretch, b: Stretch) -> str:
-    first, second = _control(a, b)
-    return "C" + " ".join(map(svg.plain, (first, a[2], second, b[2], b[0], b[2])))
-
-
 def _points(a: Stretch, b: Stretch) -> Iterator[svg.Point]:
-    """Yield points of the curve from one stretch to the next where a draw_label may stand."""
-    (first, second), (x0, y0), (x3, y3) = _control(a, b), (a[1], a[2]), (b[0], b[2])
+    """Yield points of the curve from one stretch to the next where a label may stand."""
+    handles = _handles(a, b)
     for t in TRIES:
         s = 1 - t
         w = s**3, 3 * s * s * t, 3 * s * t * t, t**3
-        x = w[0] * x0 + w[1] * first + w[2] * second + w[3] * x3
-        yield x, (w[0] + w[1]) * y0 + (w[2] + w[3]) * y3
+        x = w[0] * a[1] + w[1] * handles + w[2] * handles + w[3] * b[0]
+        yield x, (w[0] + w[1]) * a[2] + (w[2] + w[3]) * b[2]
 
 
 def label_width(words: str) -> float:
-    """Return how wide a draw_label is."""
+    """Return how wide a label is."""
     return width(words, LABEL) + 8
 
 
 def place_label(words: str, stretches: Sequence[Stretch], taken: Sequence[Rectangle]) -> Rectangle:
-    """Return where a line's draw_label stands: where it hides least of what is there."""
+    """Return where a line's label stands: where it hides least of what is there."""
     w, h = label_width(words), LABEL_HEIGHT
     bends = sorted(range(1, len(stretches)), key=lambda i: abs(2 * i - len(stretches)))
     best, least = (0.0, 0.0, 0.0, 0.0), float("inf")
@@ -222,11 +246,9 @@ def _overlap(a: Rectangle, b: Rectangle) -> float:
 
 
 def draw_label(words: str, box: Rectangle, colour: str) -> str:
-    """Return a line's draw_label."""
+    """Return a line's label."""
     x, y, right, bottom = box
-    ground = svg.element(
-        "rect", x=x, y=y, width=right - x, height=bottom - y, rx=7, fill=svg.PAPER, opacity=0.92
-    )
+    ground = svg.rect(x, y, right - x, bottom - y, rx=7, fill=svg.PAPER, opacity=0.92)
     middle, base = (x + right) / 2, bottom - 3.8
     return ground + svg.text(words, middle, base, LABEL, fill=colour, text_anchor="middle")
 
@@ -234,3 +256,26 @@ def draw_label(words: str, box: Rectangle, colour: str) -> str:
 def arrowhead(x: float, y: float) -> str:
     """Return the head of an arrow that points right, its tip at a point."""
     return f"M{svg.plain(x)} {svg.plain(y)}l-7 -3.6v7.2z"
+
+
+def key(
+    cards: Sequence[Card], tie: str, left: float, top: float, right: float
+) -> tuple[str, float]:
+    """Return what explains a figure with some cards, and the height at which it ends.
+
+    ``tie`` is what a tie's label says; empty without ties.
+    """
+    kinds = {card.kind for card in cards}
+    fills = {fill for card in cards if card.cells for fill in card.cells.fills}
+    entries = [KeyEntry(kind, draw) for kind, draw in FRAMES.items() if kind in kinds]
+    if tie:
+        entries.append(KeyEntry(tie, _tie))
+    if fills - {BLANK, OWN}:
+        entries.append(KeyEntry("equal colour: equal location"))
+    if any(card.stripes for card in cards):
+        entries.append(KeyEntry("elements by whose locations they take", _stripes))
+    if OWN in fills:
+        entries.append(KeyEntry("at a location of its own", _own))
+    if BLANK in fills:
+        entries.append(KeyEntry("to be chosen", _blank))
+    return svg.key(entries, left, top, right)

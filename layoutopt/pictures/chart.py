@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from layoutopt.pictures import svg
-from layoutopt.pictures.svg import distinct, shortened, width
+from layoutopt.pictures.svg import KeyEntry, distinct, shortened, width
 
 TICKS = 5
 """About so many ticks on an axis."""
@@ -20,18 +21,10 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class ChartAxis:
-    """One axis of a chart.
+    """One axis of a chart, with the unit in its label.
 
-    Parameters
-    ----------
-    label
-        What it shows, with its unit.
-    log
-        Whether equal distances are equal ratios; 0 then has a place of its own at the low end.
-    percent
-        Whether values are ratios that ticks tell in percent.
-    low, high
-        Ends; by default the values' own.
+    If it is logarithmic, 0 has a place of its own at the low end.  Values may be ratios, told in
+    percent.  Ends are by default the values' own.
     """
 
     label: str
@@ -43,16 +36,9 @@ class ChartAxis:
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis with its ends and ticks.
+    """An axis with its ends and ticks: values and what they are called.
 
-    Parameters
-    ----------
-    low, high
-        The values at both ends; of a logarithmic axis without 0.
-    log, zero
-        Whether it is logarithmic, and whether it begins with 0 all the same.
-    ticks
-        Values and what they are called.
+    A logarithmic one may begin with ``zero`` all the same, which is then not its low end.
     """
 
     low: float
@@ -151,8 +137,11 @@ DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "13 4", "5 2 1.5 2", "3 5")
 """Of lines, too, so that colour is not all that tells them apart.  No pair of both comes twice
 within 42 lines."""
 
-GRID, GRID_AT_NIGHT = "#e3e7ec", "#2b323b"
-"""Colours of the lines at ticks."""
+GRID = "#e3e7ec"
+"""Colour of the lines at ticks."""
+
+AT_NIGHT = {GRID: "#2b323b", **dict(zip(LIGHT, DARK, strict=True))}
+"""What colours become on dark ground."""
 
 WIDE, HIGH, MARGIN = 440.0, 210.0, 14.0
 """Width of a chart, height of its field, and distance from the edge, in pixels."""
@@ -163,51 +152,37 @@ TITLE, SMALL = 12.5, 10.0
 LETTERS = 50
 """Longest title."""
 
-ROW, SAMPLE = 17.0, 26.0
-"""Height of a line of the key, and width of its samples."""
+SAMPLE = 26.0
+"""Width of a sample of the key."""
 
 
 @dataclass(frozen=True)
 class ChartLine:
-    """One line of a chart.
-
-    Parameters
-    ----------
-    name
-        In the key.
-    points
-        Both coordinates of each point, from left to right.
-    stepped
-        Whether a value holds until the next point, and is not on its way there.
-    """
+    """One line of a chart; a value holds until the next point, from left to right."""
 
     name: str
     points: tuple[tuple[float, float], ...]
-    stepped: bool = True
 
 
 def chart(
     title: str, x: ChartAxis, y: ChartAxis, lines: Sequence[ChartLine], note: str = ""
 ) -> str:
-    """Return lines as SVG; where the reader likes it dark, it is.
-
-    Parameters
-    ----------
-    title
-        Above it.
-    note
-        Beneath it, in small letters.
-    """
+    """Return lines as SVG below a title and above a note; where the reader likes it dark, it is."""
     across = scale(x, [a for line in lines for a, _ in line.points])
     up = scale(y, [b for line in lines for _, b in line.points])
     left = MARGIN + max(width(told, SMALL) for _, told in up.ticks) + 7
     top = MARGIN + TITLE + 28
     field = _Field(across, up, left, top, WIDE - MARGIN - 8, top + HIGH)
-    named = [line for line in lines if line.name]
-    key, bottom = _key(named, lines, field.bottom + 48)
+    names = distinct((line.name for line in lines), 40)
+    entries = [
+        KeyEntry(names[line.name], partial(_sample, i), SAMPLE)
+        for i, line in enumerate(lines)
+        if line.name
+    ]
+    key, bottom = svg.key(entries, MARGIN, field.bottom + 42, WIDE - MARGIN)
     told, bottom = _notes(note, bottom)
     inside = [
-        svg.element("style", svg.at_night(".chart", _recoloured())),
+        svg.element("style", svg.at_night(".chart", AT_NIGHT)),
         svg.text(shortened(title, LETTERS), MARGIN, MARGIN + TITLE - 2, TITLE, font_weight=600),
         svg.text(y.label, MARGIN, top - 12, SMALL, fill=svg.SOFT),
         svg.text(x.label, field.right, field.bottom + 31, SMALL, fill=svg.SOFT, text_anchor="end"),
@@ -259,55 +234,31 @@ class _Field:
         (x, y), *rest = points
         steps = [f"M{svg.plain(x)} {svg.plain(y)}"]
         for a, b in rest:
-            steps.append(f"H{svg.plain(a)}V{svg.plain(b)}" if line.stepped else _to(a, b))
-        style = {"stroke": LIGHT[i % len(LIGHT)], "stroke_width": 2}
-        dash = {"stroke_dasharray": _dash(i)} if _dash(i) else {}
-        end = svg.element(
-            "circle", cx=points[-1][0], cy=points[-1][1], r=2.6, fill=style["stroke"], stroke="none"
-        )
-        drawn = svg.path(steps, **style, **dash, stroke_linejoin="round")
+            steps.append(f"H{svg.plain(a)}V{svg.plain(b)}")
+        (x, y), style = points[-1], _style(i)
+        end = svg.element("circle", cx=x, cy=y, r=2.6, fill=style["stroke"], stroke="none")
+        drawn = svg.path(steps, **style, stroke_linejoin="round")
         return svg.group([svg.tip(line.name), drawn, end])
 
 
-def _to(x: float, y: float) -> str:
-    return f"L{svg.plain(x)} {svg.plain(y)}"
+def _style(i: int) -> dict[str, object]:
+    """Return colour, width and dashes of a line by its number."""
+    dash = DASHES[i % len(DASHES)]
+    style: dict[str, object] = {"stroke": LIGHT[i % len(LIGHT)], "stroke_width": 2}
+    return style | {"stroke_dasharray": dash} if dash else style
 
 
-def _dash(i: int) -> str:
-    return DASHES[i % len(DASHES)]
+def _sample(i: int, x: float, y: float, w: float, h: float) -> str:
+    return svg.path([f"M{svg.plain(x)} {svg.plain(y + h / 2)}h{w:g}"], **_style(i))
 
 
 def _stroke(x: float, y: float, right: float, bottom: float, colour: str) -> str:
-    return svg.path([f"M{svg.plain(x)} {svg.plain(y)}{_to(right, bottom)}"], stroke=colour)
+    ends = f"M{svg.plain(x)} {svg.plain(y)}L{svg.plain(right)} {svg.plain(bottom)}"
+    return svg.path([ends], stroke=colour)
 
 
 def _word(words: str, x: float, y: float, anchor: str) -> str:
     return svg.text(words, x, y, SMALL, fill=svg.SOFT, text_anchor=anchor)
-
-
-def _recoloured() -> dict[str, str]:
-    return dict(zip(LIGHT, DARK, strict=True)) | {GRID: GRID_AT_NIGHT}
-
-
-def _key(named: Sequence[ChartLine], lines: Sequence[ChartLine], top: float) -> tuple[str, float]:
-    """Return a sample and the name of each line, and the height at which they end."""
-    if not named:
-        return "", top - 8
-    names = distinct((line.name for line in lines), 40)
-    x, y, parts = MARGIN, top, []
-    for i, line in enumerate(lines):
-        if not line.name:
-            continue
-        words = names[line.name]
-        long = SAMPLE + 6 + width(words, SMALL) + 12
-        if x > MARGIN and x + long > WIDE - MARGIN:
-            x, y = MARGIN, y + ROW
-        dash = {"stroke_dasharray": _dash(i)} if _dash(i) else {}
-        stroke = {"stroke": LIGHT[i % len(LIGHT)], "stroke_width": 2}
-        parts.append(svg.path([f"M{svg.plain(x)} {svg.plain(y)}h{SAMPLE:g}"], **stroke, **dash))
-        parts.append(svg.text(words, x + SAMPLE + 6, y + 3.5, SMALL))
-        x += long
-    return svg.group(parts, class_="key"), y + 8
 
 
 def _notes(note: str, top: float) -> tuple[str, float]:

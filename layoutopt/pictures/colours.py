@@ -54,23 +54,9 @@ HUES = np.arange(0.0, 360.0, 3.0)
 
 
 def palette(sizes: Sequence[int]) -> list[list[str]]:
-    """Return families of colours, all of them different.
+    """Return families of different colours, as ``"#rrggbb"``, light ones first.
 
-    Parameters
-    ----------
-    sizes
-        How many colours each family has; the colours of a family do not depend on those
-        that follow.
-
-    Returns
-    -------
-    list
-        For each family its colours as ``"#rrggbb"``, light ones first.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many colours.
+    ``sizes`` says how many colours each has; they do not depend on those of later families.
     """
     rgb, lab, blind, hue = _candidates()
     if sum(sizes) > len(rgb):
@@ -97,13 +83,7 @@ def palette(sizes: Sequence[int]) -> list[list[str]]:
 
 
 def oklab(colours: Sequence[str], deuteranopia: bool = False) -> Rows:
-    """Return colours ``"#rrggbb"`` in OKLab, one row each.
-
-    Parameters
-    ----------
-    deuteranopia
-        As seen without green receptors.
-    """
+    """Return colours ``"#rrggbb"`` in OKLab, one row each; or as seen without green receptors."""
     parts = [[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in colours]
     return _lab(np.array(parts, float).reshape(-1, 3), deuteranopia)
 

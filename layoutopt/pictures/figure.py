@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from layoutopt.pictures import cards as drawing
-from layoutopt.pictures import frames, svg
+from layoutopt.pictures import svg
 from layoutopt.pictures.cards import (
     HEAD,
     STEM,
@@ -28,15 +28,7 @@ LINE, EDGE = 19.0, 18.0
 
 
 def summary(title: str, rows: Sequence[tuple[str, str]], note: str) -> str:
-    """Return a box with a table of words and numbers.
-
-    Parameters
-    ----------
-    rows
-        A number and what it counts.
-    note
-        Beneath the table, smaller.
-    """
+    """Return a box with a title, rows of a number and what it counts, and a smaller note."""
     numbers = max((width(number, 11) for number, _ in rows), default=0.0)
     longest = [numbers + 10 + width(words, 11) for _, words in rows]
     wide = max(*longest, width(shortened(title, 60), 13), width(note, 9.5), 200.0) + 2 * EDGE
@@ -49,8 +41,7 @@ def summary(title: str, rows: Sequence[tuple[str, str]], note: str) -> str:
     y += LINE
     parts.append(svg.text(note, EDGE, y, 9.5, fill=svg.SOFT))
     high = y + EDGE
-    frame = {"width": wide - 2, "height": high - 2, "stroke": svg.LINE, "fill": "none"}
-    parts.append(svg.element("rect", x=1, y=1, rx=6, **frame))
+    parts.append(svg.rect(1, 1, wide - 2, high - 2, rx=6, stroke=svg.LINE, fill="none"))
     return svg.document(parts, wide, high, title)
 
 
@@ -65,73 +56,41 @@ SWAPPED = 200
 def columns(count: int, arrows: Sequence[Link], ties: Sequence[Link]) -> list[int]:
     """Return the column of each of ``count`` boxes.
 
-    Arrows go from left to right.  Ties have no direction, but pull boxes into which no arrow
-    goes beside their partners: right of one that has arrows into it, else in the order given.
-
-    Parameters
-    ----------
-    arrows
-        Without cycles.
+    Arrows, which form no cycle, go from left to right.  Ties have no direction, but pull boxes into
+    which no arrow goes beside their partners: right of one that has arrows into it, else in the
+    order given.
     """
-    after: list[set[int]] = [set() for _ in range(count)]
-    for u, v in arrows:
-        after[u].add(v)
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from(arrows)
     led = {v for _, v in arrows}
     for u, v in ties:
-        if u == v or after[u] & after[v] or (u in led and v in led):
+        if u == v or graph[u].keys() & graph[v] or (u in led and v in led):
             continue
         left, right = (v, u) if v in led else (u, v)
-        if left not in _reached(after, right):
-            after[left].add(right)
-    order = _sorted(after)
+        if not nx.has_path(graph, right, left):
+            graph.add_edge(left, right)
     column = [0] * count
-    for u in order:
-        for v in after[u]:
+    for u in nx.topological_sort(graph):
+        for v in graph[u]:
             column[v] = max(column[v], column[u] + 1)
-    led = {v for others in after for v in others}
-    for u in range(count):
-        if u not in led and after[u]:
-            column[u] = min(column[v] for v in after[u]) - 1
-    alone = [u for u in range(count) if u not in led and not after[u]]
+    first = [u for u, degree in graph.in_degree if not degree]
+    for u in first:
+        column[u] = min((column[v] - 1 for v in graph[u]), default=0)
+    alone = [u for u in first if not graph[u]]
     breadth = max(max(column, default=0) + 1, round(len(alone) ** 0.5 * 1.5))
     for i, u in enumerate(alone):
         column[u] = i % breadth
     return column
 
 
-def _reached(after: Sequence[set[int]], start: int) -> set[int]:
-    found, todo = {start}, [start]
-    while todo:
-        new = after[todo.pop()] - found
-        found |= new
-        todo.extend(new)
-    return found
-
-
-def _sorted(after: Sequence[set[int]]) -> list[int]:
-    """Return boxes so that each stands before those to its right."""
-    waiting = [0] * len(after)
-    for others in after:
-        for v in others:
-            waiting[v] += 1
-    order = [u for u, left in enumerate(waiting) if not left]
-    for u in order:
-        for v in sorted(after[u]):
-            waiting[v] -= 1
-            if not waiting[v]:
-                order.append(v)
-    return order
-
-
 def lanes(column: Sequence[int], links: Iterable[Link]) -> tuple[list[list[int]], list[list[int]]]:
     """Return the columns' boxes, and the way of each link through them.
 
-    Returns
-    -------
-    layers
-        For each column its boxes, in order, and after them lanes: numbers above all boxes.
-    ways
-        For each link its first end, its lanes and its other end.
+    Each column has its boxes, in order, and after them lanes: numbers above all boxes.  A way is
+    the link's first end, its lanes and its other end.
     """
     layers: list[list[int]] = [[] for _ in range(max(column, default=-1) + 1)]
     for u, c in enumerate(column):
@@ -149,11 +108,13 @@ def lanes(column: Sequence[int], links: Iterable[Link]) -> tuple[list[list[int]]
 
 def groups(boxes: Iterable[int], ways: Iterable[Sequence[int]]) -> list[set[int]]:
     """Return boxes and lanes that lines connect; those without lines are the last group."""
-    home = {u: {u} for u in boxes}
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(boxes)
     for way in ways:
-        joined = set().union(*(home[u] for u in way))
-        home |= dict.fromkeys(joined, joined)
-    found = list({id(group): group for group in home.values()}.values())
+        nx.add_path(graph, way)
+    found = list(nx.connected_components(graph))
     alone = set().union(*(group for group in found if len(group) == 1))
     return [group for group in found if len(group) > 1] + ([alone] if alone else [])
 
@@ -250,25 +211,11 @@ def levels(
     gap: float,
     boxes: int,
 ) -> dict[int, float]:
-    """Return the height of every box and lane, told by a point in it.
+    """Return the height of a point of every box and lane, so that nothing overlaps.
 
-    Parameters
-    ----------
-    layers
-        For each column its boxes and lanes from top to bottom.
-    heights
-        How far each box and lane reaches above and below its point, in pixels.
-    links
-        Whose points should stand at one level.
-    gap
-        The least distance of two neighbours in a column.
-    boxes
-        Numbers below are boxes, the others are lanes.
-
-    Returns
-    -------
-    dict
-        Columns keep their order, and nothing overlaps.
+    ``layers`` has each column from top to bottom, numbers from ``boxes`` on being lanes;
+    ``heights`` how far each reaches above and below its point, in pixels; ``links`` whose points
+    should stand at one level; ``gap`` is the least distance of neighbours.
     """
     beside: dict[int, list[tuple[int, float]]] = {u: [] for layer in layers for u in layer}
     for u, v in links:
@@ -341,20 +288,9 @@ LANE = 6.0
 class Arrangement:
     """Positions of all parts, in pixels from the upper left corner.
 
-    Parameters
-    ----------
-    frames
-        The frame of each card.
-    column
-        The column of each step.
-    spans
-        Left and right end of each column.
-    ways
-        For each arrow, then each tie, its first step, the lanes that it takes, its last step.
-    lanes
-        The height of each lane, by number.
-    width, height
-        Of all of it.
+    That is the frame of each card, the column of each step, left and right end of each column, and
+    the height of each lane by number.  The way of each arrow, then each tie, is its first step, the
+    lanes that it takes, and its last step.
     """
 
     frames: tuple[Rectangle, ...]
@@ -477,18 +413,10 @@ Line = tuple[Stretch, ...]
 
 @dataclass(frozen=True)
 class LineRoutes:
-    """Routes of all drawing.
+    """Routes of all lines.
 
-    Parameters
-    ----------
-    arrows
-        From cards to the labels of the steps that read them, in the order of the steps.
-    ties
-        In their order.
-    pills
-        The labels of steps that have one, by number.
-    stems
-        From the label of each step to its outputs.
+    Arrows lead from cards to the labels (pills) of the steps that read them, in the order of the
+    steps; stems from the labels to the outputs.
     """
 
     arrows: tuple[Line, ...]
@@ -607,28 +535,21 @@ def figure(
 ) -> str:
     """Return a figure as SVG.
 
-    Parameters
-    ----------
-    steps
-        In an order in which each stands after those that make its inputs; every card is
-        the output of one.
-    key
-        What the labels of ties say.
+    Each step stands after those that make its inputs; every card is the output of one.  ``key``
+    tells what the labels of ties say.
     """
     where = arrange(cards, steps, ties)
     found = routes(where, steps, ties)
     width = max(where.width, NARROWEST)
-    fills = [fill for card in cards if card.cells for fill in card.cells.fills]
-    kinds, told = [card.kind for card in cards], key if ties else ""
-    right, striped = width - MARGIN, any(card.stripes for card in cards)
-    explained, bottom = frames.key(kinds, told, fills, MARGIN, where.height, right, striped)
+    told, right = key if ties else "", width - MARGIN
+    explained, bottom = drawing.key(cards, told, MARGIN, where.height, right)
     inside = [
         svg.group(_arrows(steps, found), class_="arrows", fill="none"),
         svg.group(
             _ties(ties, found),
             class_="ties",
             fill="none",
-            stroke_dasharray=frames.DASH,
+            stroke_dasharray=drawing.DASH,
             stroke_opacity=0.4 if len(ties) > CROWD else 1,
         ),
         *(drawing.draw(c, f[0], f[1]) for c, f in zip(cards, where.frames, strict=True)),
@@ -642,7 +563,7 @@ def figure(
 def _arrows(steps: Sequence[OpCard], found: LineRoutes) -> Iterator[str]:
     kept = [kept for step in steps for _, kept in step.inputs]
     for line, carries in zip(found.arrows, kept, strict=True):
-        colour = svg.INK if carries else frames.FAINT
+        colour = svg.INK if carries else drawing.FAINT
         yield svg.path([drawing.commands(line)], stroke=colour, stroke_width=1.2)
     for line in found.stems:
         yield svg.path([drawing.commands(line)], stroke=svg.INK, stroke_width=1.2)
@@ -651,15 +572,15 @@ def _arrows(steps: Sequence[OpCard], found: LineRoutes) -> Iterator[str]:
 
 def _ties(ties: Sequence[Tie], found: LineRoutes) -> Iterator[str]:
     for tie, line in zip(ties, found.ties, strict=True):
-        colour = frames.TIE if tie.earns else frames.FAINT
+        colour = drawing.TIE if tie.earns else drawing.FAINT
         told = svg.tip(tie.tip)
         yield svg.element("path", told, d=drawing.commands(line), stroke=colour, stroke_width=1.6)
 
 
 def _pills(steps: Sequence[OpCard], found: LineRoutes) -> Iterator[str]:
     for s, (x, y, right, bottom) in found.pills.items():
-        pill = {"width": right - x, "height": bottom - y, "rx": 9, "fill": svg.PAPER}
-        shape = svg.element("rect", x=x, y=y, stroke=svg.SOFT, stroke_width=0.9, **pill)
+        style = {"rx": 9, "fill": svg.PAPER, "stroke": svg.SOFT, "stroke_width": 0.9}
+        shape = svg.rect(x, y, right - x, bottom - y, **style)
         word = svg.text(steps[s].label, (x + right) / 2, bottom - 5.5, TYPE)
         yield svg.group([svg.tip(steps[s].tip), shape, word])
 
@@ -675,4 +596,4 @@ def _labels(
     for tie, line in zip(ties, found.ties, strict=True):
         box = drawing.place_label(tie.label, line, taken)
         taken.append(box)
-        yield drawing.draw_label(tie.label, box, frames.TIE if tie.earns else svg.SOFT)
+        yield drawing.draw_label(tie.label, box, drawing.TIE if tie.earns else svg.SOFT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from layoutopt.pictures import svg
 from layoutopt.pictures.colours import dark
@@ -36,18 +37,8 @@ STRIPE = 12.0
 class GridSlice:
     """A block of cells: all of a tensor of rank up to 2, or its last two dimensions.
 
-    Parameters
-    ----------
-    label
-        Shown above it; empty for none.
-    x, y
-        Of its left upper corner within the grid, in pixels.
-    rows, columns
-        Number of cells; the last row may be shorter.
-    first
-        Flat index of its first element.
-    count
-        Number of elements.
+    Its left upper corner within the grid is in pixels; the last row may be shorter.  It has
+    ``count`` elements from the flat index ``first`` on.
     """
 
     label: str
@@ -61,15 +52,7 @@ class GridSlice:
 
 @dataclass(frozen=True)
 class GridPlan:
-    """Positions of the cells of a tensor.
-
-    Parameters
-    ----------
-    width, height
-        Of all of it, in pixels.
-    cell
-        Side of a cell.
-    """
+    """Positions of the cells of a tensor, in pixels; ``cell`` is the side of one."""
 
     width: float
     height: float
@@ -79,17 +62,7 @@ class GridPlan:
 
 @dataclass(frozen=True)
 class CellGrid:
-    """Contents of the cells of one tensor, in row-major order.
-
-    Parameters
-    ----------
-    fills
-        Colours.
-    words
-        Short texts; empty ones for none.
-    tips
-        Long texts.
-    """
+    """Colours, short texts and long texts (tips) of the cells of one tensor, in row-major order."""
 
     fills: tuple[str, ...]
     words: tuple[str, ...]
@@ -98,17 +71,7 @@ class CellGrid:
 
 @dataclass(frozen=True)
 class Stripe:
-    """One cell for many elements of a tensor at once.
-
-    Parameters
-    ----------
-    fill
-        Colour.
-    count
-        So many elements.
-    tip
-        What is told of them.
-    """
+    """One cell for many elements of a tensor at once: colour, their number, and a tip."""
 
     fill: str
     count: int
@@ -131,7 +94,7 @@ def _plan(shape: tuple[int, ...], cell: float) -> GridPlan:
     else:
         rows, columns = shape[-2:]
         each = rows * columns
-        labels = [str(list(index)) if index else "" for index in _indices(shape[:-2])]
+        labels = [str(list(index)) if index else "" for index in product(*map(range, shape[:-2]))]
         head = LABEL if labels[0] else 0.0
     across = max(columns * cell, *(width(label, 8) for label in labels))
     down = head + rows * cell
@@ -154,46 +117,27 @@ def _plan(shape: tuple[int, ...], cell: float) -> GridPlan:
     )
 
 
-def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    if not shape:
-        yield ()
-        return
-    for i in range(shape[0]):
-        yield from ((i, *rest) for rest in _indices(shape[1:]))
-
-
 def draw(plan: GridPlan, cells: CellGrid, x: float, y: float) -> str:
     """Return the grid of a tensor with its left upper corner at a point."""
     rects, words, strokes = [], [], []
     for i, left, top in _places(plan, x, y):
         side = plan.cell
-        rects.append(
-            svg.element(
-                "rect",
-                svg.tip(cells.tips[i]),
-                x=left,
-                y=top,
-                width=side,
-                height=side,
-                fill=cells.fills[i],
-            )
-        )
+        tip = svg.tip(cells.tips[i])
+        rects.append(svg.rect(left, top, side, side, tip, fill=cells.fills[i]))
         if cells.fills[i] == OWN:
             strokes.append(f"M{svg.plain(left)} {svg.plain(top + side)}l{side:g} -{side:g}")
         words.append(_word(cells.words[i], cells.fills[i], left, top, side))
     labels = [svg.text(s.label, x + s.x, y + s.y - 3, 8, fill=svg.SOFT) for s in plan.slices]
     return "".join(
         [
-            svg.group(rects, class_="cells", stroke="#ffffff" if _filled(cells) else svg.LINE),
+            svg.group(
+                rects, class_="cells", stroke=svg.LINE if BLANK in cells.fills else "#ffffff"
+            ),
             svg.path(strokes, stroke=svg.LINE, stroke_width=0.8) if strokes else "",
             svg.group(words, text_anchor="middle", pointer_events="none"),
             "".join(label for label, s in zip(labels, plan.slices, strict=True) if s.label),
         ]
     )
-
-
-def _filled(cells: CellGrid) -> bool:
-    return BLANK not in cells.fills
 
 
 def _places(plan: GridPlan, x: float, y: float) -> Iterator[tuple[int, float, float]]:
@@ -213,30 +157,17 @@ def _word(word: str, fill: str, left: float, top: float, side: float) -> str:
 
 
 def draw_stripes(stripes: Sequence[Stripe], x: float, y: float, width: float) -> str:
-    """Return stripes side by side, as wide as their shares, with the left upper corner at a point.
-
-    A share is never too small to be seen.
-    """
+    """Return stripes side by side, as wide as their shares but never too small to be seen."""
     total, parts = sum(stripe.count for stripe in stripes), []
     room = width - len(stripes)
     for stripe in stripes:
         wide = 1 + max(0.0, room) * stripe.count / total
-        parts.append(
-            svg.element(
-                "rect",
-                svg.tip(stripe.tip),
-                x=x,
-                y=y,
-                width=wide,
-                height=STRIPE,
-                fill=stripe.fill,
-            )
-        )
+        parts.append(svg.rect(x, y, wide, STRIPE, svg.tip(stripe.tip), fill=stripe.fill))
         x += wide
     return svg.group(parts, class_="stripes")
 
 
 def counted(shape: tuple[int, ...]) -> str:
-    """Return how many elements there are, for a tensor whose cells are not drawn."""
+    """Return how many elements a tensor has whose cells are not drawn."""
     size = math.prod(shape)
     return f"{size:,} elements" if size else "no elements"

@@ -6,15 +6,15 @@ import html
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice, product
 from pathlib import Path
 from string import ascii_lowercase
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.files import atomic_write
+from layoutopt.base.files import write_bytes
 from layoutopt.base.shown import Figures, Part, Shown
 
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
@@ -139,13 +139,7 @@ FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 
 
 def element(tag: str, *inside: str, **attributes: object) -> str:
-    """Return an element; ``stroke_width=2`` is written ``stroke-width="2"``.
-
-    Parameters
-    ----------
-    inside
-        Elements, or text that is escaped already.
-    """
+    """Return an element of escaped text; ``stroke_width=2`` is written ``stroke-width="2"``."""
     words = [tag]
     for name, value in attributes.items():
         told = plain(value) if isinstance(value, float) else escaped(value)
@@ -164,6 +158,11 @@ def text(words: str, x: float, y: float, size: float, **attributes: object) -> s
     return element("text", escaped(words), x=x, y=y, font_size=size, **attributes)
 
 
+def rect(x: float, y: float, width: float, height: float, *inside: str, **style: object) -> str:
+    """Return a rectangle."""
+    return element("rect", *inside, x=x, y=y, width=width, height=height, **style)
+
+
 def tip(words: str) -> str:
     """Return what shows when the pointer rests on the element around it."""
     return element("title", escaped(words))
@@ -180,24 +179,37 @@ def path(points: Iterable[str], **attributes: object) -> str:
     return element("path", d="".join(points), **attributes)
 
 
-def curve(start: Point, end: Point) -> str:
-    """Return commands of a curve that leaves and arrives horizontally."""
-    middle = (start[0] + end[0]) / 2
-    numbers = (middle, start[1], middle, end[1], *end)
-    return "C" + " ".join(map(plain, map(float, numbers)))
+Drawn: TypeAlias = Callable[[float, float, float, float], str]
+"""From left, top, width and height to what stands there."""
+
+
+class KeyEntry(NamedTuple):
+    """Words of a key, and the sample before them, if any, with its width in pixels."""
+
+    words: str
+    sample: Drawn | None = None
+    width: float = 18.0
+
+
+def key(entries: Iterable[KeyEntry], left: float, top: float, right: float) -> tuple[str, float]:
+    """Return samples with their words, in lines, and the height at which they end."""
+    x, y, parts = left, top, list[str]()
+    for words, sample, wide in entries:
+        indent = wide + 6 if sample else 0.0
+        whole = indent + width(words, 9.5) + 16
+        if x > left and x + whole > right:
+            x, y = left, y + 20
+        parts.append(sample(x, y, wide, 12) if sample else "")
+        parts.append(text(words, x + indent, y + 9.5, 9.5, fill=SOFT))
+        x += whole
+    return group(parts, class_="key"), y + 12 if parts else top
 
 
 def at_night(scope: str, others: Mapping[str, str], but: str = "") -> str:
-    """Return CSS that recolours pictures where the reader likes it dark.
+    """Return CSS that recolours pictures, given by a selector, where the reader likes it dark.
 
-    Parameters
-    ----------
-    scope
-        A selector of pictures.
-    others
-        Colours, as they are written in pictures, and what they become; :data:`NIGHT` holds too.
-    but
-        A selector of elements that stay as they are.
+    Colours, as they are written in pictures, become others beside :data:`NIGHT`; elements of the
+    selector ``but`` stay as they are.
     """
     rest = f":not({but})" if but else ""
     rules = [
@@ -261,14 +273,7 @@ class Picture(Shown):
         """
         if Path(path).suffix != ".svg":
             raise InputError("is no name of a picture; it must end in .svg", file=str(path))
-        try:
-            with atomic_write(Path(path), overwrite=overwrite) as file:
-                file.write(f"{self.svg}\n".encode())
-        except FileExistsError:
-            reason = "exists already; overwrite=True replaces it"
-            raise InputError(reason, file=str(path)) from None
-        except OSError as error:
-            raise InputError(f"cannot be written ({error.strerror})", file=str(path)) from None
+        write_bytes(Path(path), f"{self.svg}\n".encode(), overwrite=overwrite)
 
     def _repr_svg_(self) -> str:
         return self.svg

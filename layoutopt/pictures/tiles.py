@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from layoutopt.base.numbers import ratio
 from layoutopt.pictures import svg
 from layoutopt.pictures.colours import palette
-from layoutopt.pictures.svg import distinct, width
+from layoutopt.pictures.svg import KeyEntry, distinct
 
 Integers = NDArray[np.int64]
 
@@ -27,7 +27,7 @@ CELLS = 2048
 WIDE, LARGEST = 660.0, 26.0
 """Width of the grid, and of a cell, at most, in pixels."""
 
-MARGIN, HEAD, LINE = 18.0, 34.0, 20.0
+MARGIN, HEAD = 18.0, 34.0
 
 LIGHT, DARK, OVER, EMPTY = (222, 235, 247), (8, 64, 129), "#c2362b", "#f3f4f6"
 """Colours of few and many bytes, of overfull tiles, and of empty ones."""
@@ -40,17 +40,10 @@ OTHERS = "#9aa3ae"
 
 @dataclass(frozen=True, eq=False)
 class TileShares:
-    """Tensors that weigh most on each tile.
+    """The tensors that weigh most on each tile.
 
-    Parameters
-    ----------
-    names
-        The tensors.
-    which
-        Shape ``(k, tiles)``: numbers of the heaviest ones, heaviest first, -1 where there are
-        no more.
-    bytes
-        Shape ``(k, tiles)``: their bytes.
+    ``which`` has their numbers, shape ``(k, tiles)``, heaviest first, -1 where there are no more;
+    ``bytes``, of the same shape, their bytes.
     """
 
     names: Sequence[str]
@@ -66,19 +59,14 @@ class TileShares:
 def tile_grid(
     amounts: Integers, peaks: Integers, capacity: int, shares: TileShares, by: str = BYTES
 ) -> str:
-    """Return a picture of tiles in rows, tile 0 at the top left.
+    """Return a picture of tiles in rows, tile 0 at the top left, coloured by one of :data:`WAYS`.
 
-    Parameters
-    ----------
-    amounts, peaks
-        Bytes on each tile: always, and at most.
-    capacity
-        Bytes that a tile holds.
-    by
-        One of :data:`WAYS`.
+    ``amounts`` and ``peaks`` are bytes on each tile, always and at most; ``capacity`` bytes that it
+    holds.
     """
     step = -(-len(amounts) // CELLS)
-    shown = [_fullest(amounts, first, step) for first in range(0, len(amounts), step)]
+    firsts = range(0, len(amounts), step)
+    shown = [first + int(amounts[first : first + step].argmax()) for first in firsts]
     columns = min(len(shown), max(8, math.ceil(math.sqrt(1.8 * len(shown)))))
     edge = min(LARGEST, WIDE / columns)
     by_bytes = by == BYTES
@@ -88,14 +76,12 @@ def tile_grid(
         x, y = MARGIN + k % columns * edge, MARGIN + HEAD + k // columns * edge
         words = svg.tip("\n".join(_told(tile, k * step, step, amounts, peaks, shares)))
         gap = min(1.0, edge / 8)
-        cells.append(
-            svg.element("rect", words, x=x, y=y, width=edge - gap, height=edge - gap, fill=fill)
-        )
+        cells.append(svg.rect(x, y, edge - gap, edge - gap, words, fill=fill))
     title = f"{len(amounts):,} tiles of {capacity:,} bytes"
     note = "" if step == 1 else f"a cell is the fullest of {step:,} tiles in a row"
     right = MARGIN + max(columns * edge, 380.0)
     bottom = MARGIN + HEAD + math.ceil(len(shown) / columns) * edge
-    key, end = _key(entries, bottom + 14, right)
+    key, end = svg.key(map(_entry, entries), MARGIN, bottom + 14, right)
     inside = [
         svg.text(title, MARGIN, MARGIN + 12, 13, font_weight=600),
         svg.text(note, MARGIN, MARGIN + 27, 9.5, fill=svg.SOFT) if note else "",
@@ -103,10 +89,6 @@ def tile_grid(
         key,
     ]
     return svg.document(inside, right + MARGIN, end + MARGIN, title)
-
-
-def _fullest(amounts: Integers, first: int, step: int) -> int:
-    return first + int(amounts[first : first + step].argmax())
 
 
 def _told(
@@ -160,16 +142,6 @@ def _with_rest(entries: list[tuple[str, str]], fills: Sequence[str]) -> list[tup
     return entries + [(fill, words) for fill, words in rest if fill in fills]
 
 
-def _key(entries: Sequence[tuple[str, str]], top: float, right: float) -> tuple[str, float]:
-    """Return samples with their words, in lines, and the height at which they end."""
-    x, y, parts = MARGIN, top, []
-    for fill, words in entries:
-        long = 16 + width(words, 9.5) + 14
-        if x > MARGIN and x + long > right:
-            x, y = MARGIN, y + LINE
-        parts.append(
-            svg.element("rect", x=x, y=y, width=11.0, height=11.0, fill=fill, stroke=svg.LINE)
-        )
-        parts.append(svg.text(words, x + 16, y + 9.5, 9.5, fill=svg.SOFT))
-        x += long
-    return svg.group(parts, class_="key"), y + 12
+def _entry(entry: tuple[str, str]) -> KeyEntry:
+    fill, words = entry
+    return KeyEntry(words, lambda x, y, w, _: svg.rect(x, y, w, w, fill=fill, stroke=svg.LINE), 11)

@@ -12,14 +12,15 @@ from typing import TypeAlias
 
 from layoutopt.base import numbers
 from layoutopt.base.errors import InputError
-from layoutopt.base.numbers import counted, number, ratio
+from layoutopt.base.numbers import number, ratio
 from layoutopt.base.result import Result, Status
-from layoutopt.bench.analysis import Summary, summaries
-from layoutopt.bench.row import FAILED, Row
+from layoutopt.base.table import Table
+from layoutopt.bench.analysis import Summary, best_of, best_scores, loss, summaries
+from layoutopt.bench.row import FAILED, Row, mebibytes
 from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.report import pages, words
-from layoutopt.report.pages import Cell, Cells, Section
-from layoutopt.report.words import SECONDS, gaps
+from layoutopt.report.pages import Cell, Section, parts, valued
+from layoutopt.report.words import GAP, SECONDS, gaps
 
 Instance: TypeAlias = tuple[str, str]
 """Name and hash: instances of one name may differ, and an instance may have several names."""
@@ -29,18 +30,10 @@ PROVED = (Status.OPTIMAL, Status.INFEASIBLE)
 
 @dataclass(frozen=True, eq=False)
 class RowsByInstance:
-    """Rows by instance and solver.
+    """Rows by instance and solver, both in the rows' order.
 
-    Parameters
-    ----------
-    instances
-        In the rows' order.
-    solvers
-        Names, in the rows' order, with differing parameters if a solver ran with several.
-    rows
-        The solves of one instance by one solver: seeds and repetitions.
-    bounds
-        The lowest bound that any solver proved, by instance; ``None`` where there is none.
+    A solver's name has the parameters that differ if it ran with several.  The rows of one instance
+    and solver are seeds and repetitions.  ``bounds`` has the lowest bound that any solver proved.
     """
 
     instances: tuple[Instance, ...]
@@ -172,12 +165,9 @@ def gap_profile(found: RowsByInstance) -> str:
 def _cumulated(
     values: dict[str, list[float]], first: float, last: float | None = None
 ) -> list[ChartLine]:
-    """Return for each name the share of its values up to each value.
+    """Return for each name the share of its values up to each value, from ``first`` to ``last``.
 
-    Parameters
-    ----------
-    first, last
-        Ends of lines; by default somewhat beyond the largest value.
+    By default, lines end somewhat beyond the largest value.
     """
     known = [x for some in values.values() for x in some if math.isfinite(x)]
     last = BEYOND * max(known, default=first) if last is None else last
@@ -193,10 +183,7 @@ def _cumulated(
 def gap_over_time(found: RowsByInstance, instance: Instance | None = None) -> str:
     """Return the gap of each solver over time on one instance.
 
-    Parameters
-    ----------
-    instance
-        By default the one whose gap remained open longest.
+    By default it is the one whose gap remained open longest.
     """
     if instance is None:
         chosen = instances_with_traces(found)
@@ -210,8 +197,7 @@ def gap_over_time(found: RowsByInstance, instance: Instance | None = None) -> st
         if row is not None and points:
             points = (*points, (row.seconds, points[-1][1]))
         lines.append(ChartLine(solver if points else "", points))
-    gap = ChartAxis("gap between score and bound, relative to the score", log=True, percent=True)
-    return chart(f"Gap over time: {instance[0]}", ChartAxis(SECONDS, log=True), gap, lines)
+    return chart(f"Gap over time: {instance[0]}", ChartAxis(SECONDS, log=True), GAP, lines)
 
 
 def _traced(rows: Iterable[Row]) -> Row | None:
@@ -239,18 +225,7 @@ PLOTS: dict[str, Callable[[RowsByInstance], str]] = {
 
 
 def plot(rows: Sequence[Row], name: str) -> str:
-    """Return a chart of a batch run as SVG.
-
-    Parameters
-    ----------
-    name
-        A key of :data:`PLOTS`.
-
-    Raises
-    ------
-    InputError
-        If there is no such chart, or nothing to show.
-    """
+    """Return a chart of a batch run as SVG, by its name in :data:`PLOTS`."""
     if name not in PLOTS:
         raise InputError(f"there is no plot {name!r}; known: {', '.join(PLOTS)}")
     if not rows:
@@ -283,10 +258,10 @@ def bench_html(rows: Sequence[Row], command: str = "") -> str:
     traces = [gap_over_time(found, one) for one in instances_with_traces(found)[:TRACES]]
     sections = [
         Section("solvers", "Solvers", _solvers(summaries(rows)) if rows else ""),
-        Section("profiles", "Profiles", pages.charts(drawn)),
+        Section("profiles", "Profiles", parts.charts(drawn)),
         Section("solves", "Solves", _solves(rows, found)),
         Section("losses", "Where solvers lose", _losses(found)),
-        Section("progress", "Gap over time", pages.charts(traces)),
+        Section("progress", "Gap over time", parts.charts(traces)),
         Section("failures", "Failures", _failures(rows)),
         words.origin(command, _made(rows)),
     ]
@@ -295,7 +270,7 @@ def bench_html(rows: Sequence[Row], command: str = "") -> str:
 
 def _lead(rows: Sequence[Row], found: RowsByInstance) -> str:
     if not rows:
-        return pages.paragraph("The store holds no results.", "verdict")
+        return parts.paragraph("The store holds no results.", "verdict")
     facts = [
         ("instances", f"{len(found.instances):,}"),
         ("solvers", f"{len(found.solvers):,}"),
@@ -304,86 +279,57 @@ def _lead(rows: Sequence[Row], found: RowsByInstance) -> str:
         ("failed", f"{sum(row.status == FAILED for row in rows):,}"),
         ("seconds in all", f"{sum(row.seconds for row in rows):,.1f}"),
     ]
-    return pages.facts(facts)
+    return parts.facts(facts)
 
 
 def _solvers(every: Sequence[Summary]) -> str:
     several = len({(s.version, s.machine) for s in every}) > 1
     head = ["solver", *(["version", "machine"] if several else []), "solves", "optimal", "feasible"]
     head += ["infeasible", "unknown", "failed", "mean gap", "behind", "mean loss", "seconds"]
-    rows: list[Cells] = []
+    rows: list[list[str | Cell]] = []
     for s in every:
         counts = [s.solves, s.optimal, s.feasible, s.infeasible, s.unknown, s.failed]
-        rows.append(
-            [
-                s.solver,
-                *([s.version, s.machine] if several else []),
-                *(f"{n:,}" for n in counts),
-                _ratio(s.gap),
-                f"{s.behind:,}",
-                _ratio(s.loss),
-                _seconds(s.seconds),
-            ]
-        )
+        cells = [s.solver, *([s.version, s.machine] if several else [])]
+        cells += [f"{n:,}" for n in counts]
+        rows.append([*cells, _ratio(s.gap), f"{s.behind:,}", _ratio(s.loss), _seconds(s.seconds)])
     told = (
         "Behind: solves whose score is below the best on their instance.  Seconds: the geometric "
         "mean, shifted by a second; a solve without an answer counts with its time limit."
     )
-    left = 3 if several else 1
-    return pages.table(head, rows, left, sortable=True) + pages.paragraph(told, "soft")
+    table = parts.table(Table(head, rows, 3 if several else 1), sortable=True)
+    return table + parts.paragraph(told, "soft")
 
 
 def _ratio(value: float | None, whole: Decimal | None = None) -> Cell:
-    return Cell(ratio(value, whole), order="" if value is None else f"{value:.17g}")
+    return valued(ratio(value, whole), value)
 
 
 def _seconds(value: float) -> Cell:
-    return Cell(f"{value:,.3f}", order=f"{value:.9g}")
+    return valued(f"{value:,.3f}", value)
 
 
 def _solves(rows: Sequence[Row], found: RowsByInstance) -> str:
     """Return a table of all solves."""
-    best: dict[Instance, Decimal] = {}
-    for row in rows:
-        if row.score is not None:
-            key = row.instance, row.instance_hash
-            best[key] = max(row.score, best.get(key, row.score))
+    best = best_scores(rows)
     shown = [
-        _solve(row, solver, instance, found, best.get(instance))
+        [
+            row.instance,
+            Cell(solver, kind="label"),
+            words.status(row.status),
+            valued(number(row.score), row.score),
+            valued(number(row.bound), row.bound),
+            _ratio(row.gap, row.score),
+            _ratio(found.gap_of(row, instance), row.score),
+            _ratio(loss(row, best), best_of(row, best)),
+            _seconds(row.seconds),
+            valued(mebibytes(row), row.peak_bytes),
+        ]
         for (instance, solver), some in found.rows.items()
         for row in some
     ]
     head = ["instance", "solver", "status", "score", "bound", "gap", "to best bound", "loss"]
-    table = pages.table([*head, "seconds", "MiB"], shown[:SOLVES], 3, sortable=True)
-    more = len(shown) - SOLVES
-    rest = f"... and {counted(more, 'more solve')}" if more > 0 else ""
-    return table + pages.paragraph(rest, "soft")
-
-
-def _solve(
-    row: Row, solver: str, instance: Instance, found: RowsByInstance, best: Decimal | None
-) -> Cells:
-    tone = words.TONES.get(row.status, "bad")
-    loss = None
-    if row.score is not None and best is not None:
-        loss = numbers.relative(numbers.difference(best, row.score), best)
-    peak = "-" if row.peak_bytes is None else f"{row.peak_bytes / 2**20:,.0f}"
-    return [
-        row.instance,
-        Cell(solver, kind="label"),
-        Cell(row.status, pages.toned(tone, row.status), kind="short"),
-        _number(row.score),
-        _number(row.bound),
-        _ratio(row.gap, row.score),
-        _ratio(found.gap_of(row, instance), row.score),
-        _ratio(loss, best),
-        _seconds(row.seconds),
-        Cell(peak, order="" if row.peak_bytes is None else str(row.peak_bytes)),
-    ]
-
-
-def _number(value: Decimal | None) -> Cell:
-    return Cell(number(value), order="" if value is None else f"{value:f}")
+    table = Table([*head, "seconds", "MiB"], shown, 3, SOLVES, "solve")
+    return parts.table(table, sortable=True)
 
 
 def _losses(found: RowsByInstance) -> str:
@@ -400,14 +346,12 @@ def _losses(found: RowsByInstance) -> str:
             if score < top and pairs:
                 lost.append((numbers.difference(top, score), instance[0], solver, pairs))
     lost.sort(key=lambda item: item[0].copy_negate())
-    rows_shown: list[Cells] = [
-        [name, Cell(solver, kind="label"), number(total), Cell("", pages.lines(pairs), kind="text")]
-        for total, name, solver, pairs in lost[:LOSSES]
+    shown = [
+        [name, Cell(solver, kind="label"), number(total), Cell("", parts.lines(pairs), kind="text")]
+        for total, name, solver, pairs in lost
     ]
     head = ["instance", "solver", "loses", "where most, of the pairs that both rows name"]
-    more = len(lost) - LOSSES
-    rest = f"... and {more:,} more" if more > 0 else ""
-    return pages.table(head, rows_shown, left=2) + pages.paragraph(rest, "soft")
+    return parts.table(Table(head, shown, 2, LOSSES, "loss"))
 
 
 def _lost(row: Row, best: Row) -> list[str]:
@@ -423,12 +367,13 @@ def _lost(row: Row, best: Row) -> list[str]:
 
 
 def _failures(rows: Sequence[Row]) -> str:
-    failed: list[Cells] = [
+    failed = [
         [row.instance, row.solver, Cell(row.error, kind="text"), Cell(row.log, kind="text")]
         for row in rows
         if row.status == FAILED
     ]
-    return pages.table(["instance", "solver", "error", "log"], failed[:SOLVES], left=2)
+    head = ["instance", "solver", "error", "log"]
+    return parts.table(Table(head, failed, 2, SOLVES, "failure"))
 
 
 def _made(rows: Sequence[Row]) -> list[tuple[str, str]]:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import counted, number, ratio
-from layoutopt.base.result import UnwindingResult
+from layoutopt.base.table import Table
 from layoutopt.comparison import COLUMNS, Comparison
 from layoutopt.graphs.display import TENSORS
 from layoutopt.report import pages, words
 from layoutopt.report.layouts import changed, drawn
-from layoutopt.report.pages import Cell, Cells, Section
+from layoutopt.report.pages import Cell, Section, joined, parts, valued
 
 PAIRS = 30
 """Rows of a table of pairs per solver."""
@@ -38,7 +38,10 @@ def comparison_html(found: Comparison | Sequence[Comparison], command: str = "")
         sections.append(Section("losses", "Where solvers lose", _lost(every[0])))
         sections.append(Section("layouts", "Layouts", _pictures(every[0])))
     else:
-        sections += [_instance(i, one) for i, one in enumerate(every[:INSTANCES])]
+        sections += [
+            Section(_key(i), one.name or "unnamed", _lost(one))
+            for i, one in enumerate(every[:INSTANCES])
+        ]
     sections.append(words.origin(command, _made(every)))
     return pages.page(title, "layoutopt · comparison", _lead(every), sections)
 
@@ -53,91 +56,66 @@ def _lead(every: Sequence[Comparison]) -> str:
         ("by", "-" if found.winner is None else found.winner.solver),
         ("solvers", f"{len(found.results):,}"),
     ]
-    return pages.facts(facts)
+    return parts.facts(facts)
 
 
 def _solvers(every: Sequence[Comparison]) -> str:
     """Return a table of all results, with links to the sections of instances."""
-    rows: list[Cells] = []
+    rows = []
     for i, found in enumerate(every):
         name = found.name or "unnamed"
-        linked = pages.link(_key(i), name) if len(every) > 1 and i < INSTANCES else name
+        linked = parts.link(_key(i), name) if len(every) > 1 and i < INSTANCES else name
         instance = [Cell(found.name, linked)] if len(every) > 1 else []
         each = zip(found.results, found.rows(), found.gaps(), found.losses(), strict=True)
         for result, cells, gap, loss in each:
-            solver, status, score, bound, own, to_best, seconds, lost = cells
-            tone = words.TONES[result.status]
-            rows.append(
-                [
-                    *instance,
-                    Cell(solver, kind="label"),
-                    Cell(status, pages.toned(tone, status), kind="short"),
-                    _cell(score, result.score),
-                    _cell(bound, result.bound),
-                    _cell(own, result.gap),
-                    _cell(to_best, gap),
-                    _cell(seconds, result.seconds.get("total")),
-                    _cell(lost, loss),
-                ]
-            )
+            values = result.score, result.bound, result.gap, gap, result.seconds.get("total"), loss
+            head = [*instance, Cell(result.solver, kind="label"), words.status(result.status)]
+            rows.append([*head, *map(valued, cells[2:], values)])
     told = (
         "Gap: to the solver's own bound.  To best bound: to the lowest bound that any solver "
         "proved, the most that can be missing to the optimum.  Loss: against the best score."
     )
-    head = [*(["instance"] if len(every) > 1 else []), *COLUMNS]
-    return pages.table(head, rows, sortable=True) + pages.paragraph(told, "soft")
-
-
-def _cell(told: str, value: object) -> Cell:
-    return Cell(told, order="" if value is None else str(value))
+    table = Table([*(["instance"] if len(every) > 1 else []), *COLUMNS], rows)
+    return parts.table(table, sortable=True) + parts.paragraph(told, "soft")
 
 
 def _key(i: int) -> str:
     return f"instance-{i + 1}"
 
 
-def _instance(i: int, found: Comparison) -> Section:
-    return Section(_key(i), found.name or "unnamed", _lost(found))
-
-
 def _lost(found: Comparison) -> str:
     """Return the differences of each solver from the best result by pair."""
     best = found.winner
     if best is None:
-        return pages.paragraph("No solver found layouts.")
+        return parts.paragraph("No solver found layouts.")
     try:
         every = found.where_lost()
     except InputError as error:
-        return pages.paragraph(f"Pairs cannot be compared: {error}.", "soft")
-    parts = []
+        return parts.paragraph(f"Pairs cannot be compared: {error}.", "soft")
+    tables = []
     for result, loss in zip(found.results, found.losses(), strict=True):
         pairs = [p for p in every if p.solver == result.solver]
         if not pairs:
             continue
-        rows: list[Cells] = [
+        rows = [
             [
-                Cell(p.a, pages.pair(p.a, p.b), kind="name"),
-                _cell(number(p.lost), p.lost),
-                _cell(number(p.value), p.value),
+                Cell(p.a, parts.pair(p.a, p.b), kind="name"),
+                valued(number(p.lost), p.lost),
+                valued(number(p.value), p.value),
                 f"{p.matched:,}",
                 f"{p.best:,}",
                 f"{p.elements:,}",
             ]
-            for p in pairs[:PAIRS]
+            for p in pairs
         ]
         share = f" loses {ratio(loss)}" if best.score else ""
-        told = f"{result.solver}{share} against {best.solver}: {_sum(result, best)}"
+        scores = f"{number(result.score)} in place of {number(best.score)}"
+        told = f"{result.solver}{share} against {best.solver}: {scores}"
         head = ["pair", "loses", "value", "matched", "by the best", "of"]
-        parts.append(pages.table(head, rows, caption=told, sortable=True))
-        if len(pairs) > PAIRS:
-            more = f"... and {counted(len(pairs) - PAIRS, 'more pair')}"
-            parts.append(pages.paragraph(more, "soft"))
+        table = Table(head, rows, most=PAIRS, noun="pair")
+        tables.append(parts.table(table, caption=told, sortable=True))
     nothing = "All solvers that found layouts match the same pairs at as many positions."
-    return pages.joined(parts) or pages.paragraph(nothing)
-
-
-def _sum(result: UnwindingResult, best: UnwindingResult) -> str:
-    return f"{number(result.score)} in place of {number(best.score)}"
+    return joined(tables) or parts.paragraph(nothing)
 
 
 def _pictures(found: Comparison) -> str:
@@ -147,7 +125,7 @@ def _pictures(found: Comparison) -> str:
         small = result.graph is not None and len(result.graph.shapes) <= TENSORS
         if small and not changed(result):
             names[drawn(result)].append(f"{result.solver}: {number(result.score)}")
-    return pages.beside([(", ".join(some), drawn) for drawn, some in names.items() if drawn])
+    return parts.beside([(", ".join(some), drawn) for drawn, some in names.items() if drawn])
 
 
 def _made(every: Sequence[Comparison]) -> list[tuple[str, str]]:

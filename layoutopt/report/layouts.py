@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import counted, times
 from layoutopt.base.result import PairScore, Piece, UnwindingResult, elements
+from layoutopt.base.table import Table
 from layoutopt.graphs.display import TENSORS
 from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
-from layoutopt.report import pages
-from layoutopt.report.pages import Cell, Cells
+from layoutopt.report.pages import Cell, joined, parts
 
 
 def by_loss(pairs: Iterable[PairScore]) -> list[PairScore]:
@@ -60,7 +61,7 @@ def drawn(result: UnwindingResult) -> str:
     if graph is None or result.layouts is None:
         return ""
     if len(graph.shapes) <= TENSORS:
-        return pages.picture(str(graph.draw(result.layouts)))
+        return parts.picture(str(graph.draw(result.layouts)))
     first = [alike[0] for alike in by_class(result.pairs)]
     chosen = [graph.tensor_name(t) for t in around(graph, first, result.layouts)]
     if not chosen:
@@ -70,20 +71,15 @@ def drawn(result: UnwindingResult) -> str:
         "class, the classes that lose most, and what these tensors come from."
     )
     picture = graph.draw(result.layouts, tensors=chosen)
-    return pages.paragraph(told, "soft") + pages.picture(str(picture))
+    return parts.paragraph(told, "soft") + parts.picture(str(picture))
 
 
 def around(
     graph: GraphStore, pairs: Iterable[PairScore], layouts: Mapping[str, Sequence[Piece]]
 ) -> list[int]:
-    """Return tensors of the first pairs, with the origins of their locations.
+    """Return tensors of the first pairs, with the origins of their locations, ascending by number.
 
-    Pairs that depend on a sink come first; as many pairs as fit are included.
-
-    Returns
-    -------
-    list
-        Up to :data:`PART` numbers of tensors, ascending.
+    Pairs that depend on a sink come first; as many as fit into :data:`PART` tensors are included.
     """
     decided: list[tuple[set[int], set[int]]] = []
     others: list[tuple[set[int], set[int]]] = []
@@ -137,10 +133,8 @@ def sinks_by_class(result: UnwindingResult) -> str:
     head = ["sinks", "shape", "elements of each", "lie at locations of"]
     told = counted(len(takes), "sink")
     if len(rows) < len(takes):
-        told += f" in {counted(len(rows), 'class', 'classes')} of sinks that lie alike"
-    more = len(rows) - CLASSES
-    rest = f"... and {counted(more, 'more class', 'more classes')}" if more > 0 else ""
-    return pages.table(head, rows[:CLASSES], caption=told) + pages.paragraph(rest, "soft")
+        told += f" in {counted(len(rows), 'class')} of sinks that lie alike"
+    return parts.table(Table(head, rows, most=CLASSES, noun="class"), caption=told)
 
 
 def _taken(pieces: Sequence[Piece]) -> Counter[str]:
@@ -166,9 +160,9 @@ def _role(graph: GraphStore, sink: str, origin: str) -> tuple[str, tuple[int, ..
     return graph.ops[graph.producers[t]].kind.value, graph.shapes[t]
 
 
-def _row(graph: GraphStore | None, sinks: Sequence[str], counts: Counter[str]) -> Cells:
+def _row(graph: GraphStore | None, sinks: Sequence[str], counts: Counter[str]) -> list[Any]:
     total = sum(counts.values())
-    name = pages.joined([sinks[0], pages.alike(sinks[1:]) if len(sinks) > 1 else ""])
+    name = joined([sinks[0], parts.alike(sinks[1:]) if len(sinks) > 1 else ""])
     shape = "" if graph is None else str(list(graph.shapes[graph.number(sinks[0])]))
     shares = [
         (count / total, f"{_whose(graph, sinks[0], origin)}: {count:,}")
@@ -178,7 +172,7 @@ def _row(graph: GraphStore | None, sinks: Sequence[str], counts: Counter[str]) -
     if len(counts) > ORIGINS:
         left = sum(count for _, count in counts.most_common()[ORIGINS:])
         rest = f"{len(counts) - ORIGINS:,} other tensors: {left:,}"
-    takes = pages.bars(shares, rest)
+    takes = parts.bars(shares, rest)
     return [Cell(sinks[0], name), shape, f"{total:,}", Cell("", takes, kind="text")]
 
 

@@ -10,42 +10,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any, Protocol, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from layoutopt.base.shown import Part
-from layoutopt.pictures import frames, grids, svg, tiles
+from layoutopt.pictures import cards, grids, svg, tiles
 
 AT_NIGHT = {
     "#e1e5ea": "#333a44",
     "#eff1f4": "#22272e",
-    frames.FAINT: "#6d7683",
-    frames.TIE: "#5fb8a0",
+    cards.FAINT: "#6d7683",
+    cards.TIE: "#5fb8a0",
     grids.OWN: "#2a3038",
     tiles.EMPTY: "#22272e",
 }
 """Neutral colours of pictures on dark ground; colours of locations are unchanged."""
 
-NAMED = 60
-"""Largest number of names in a list."""
-
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page.
-
-    Parameters
-    ----------
-    key
-        Its name in links.
-    title
-        Its heading, and the text of the link to it.
-    body
-        Its HTML.
-    """
+    """A part of a page: its name in links, its heading, and its HTML."""
 
     key: str
     title: str
@@ -54,19 +41,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table that is more than a short text.
+    """A cell of a table that is more than a short text, with HTML in its place, or a sort key.
 
-    Parameters
-    ----------
-    words
-        Its text.
-    html
-        What stands in its place, as HTML.
-    order
-        Sort key; the words if empty.
-    kind
-        ``"name"`` for names, which may be long, ``"label"`` for names that seldom are,
-        ``"short"`` for words, ``"text"`` for sentences, ``"bars"`` for bars.
+    The kind is ``"name"`` for names, which may be long, ``"label"`` for names that seldom are,
+    ``"short"`` for words, ``"text"`` for sentences, ``"bars"`` for bars.
     """
 
     words: str
@@ -75,8 +53,9 @@ class Cell:
     kind: str = ""
 
 
-Cells: TypeAlias = "list[str | Cell]"
-"""A row of a table."""
+def valued(words: str, value: Any) -> Cell:
+    """Return a cell of words that are sorted by a value, if it is known."""
+    return Cell(words, order="" if value is None else str(value))
 
 
 def _legal(value: Any) -> Any:
@@ -103,46 +82,20 @@ def _environment() -> Environment:
     return found
 
 
-_parts: dict[str, Callable[..., Markup]] = vars(_environment().get_template("parts.html").module)
-"""The macros of the template by name, functions that return HTML."""
+class Macros(Protocol):
+    """Functions that return HTML, by name."""
+
+    def __getattr__(self, name: str) -> Callable[..., Markup]: ...
+
+
+parts = cast(Macros, _environment().get_template("parts.html").module)
+"""The macros of ``templates/parts.html``."""
 
 joined = Markup("").join
-paragraph = _parts["paragraph"]
-toned = _parts["toned"]
-verdict = _parts["verdict"]
-facts = _parts["facts"]
-table = _parts["table"]
-listing = _parts["listing"]
-bar = _parts["bar"]
-bars = _parts["bars"]
-lines = _parts["lines"]
-details = _parts["details"]
-pair = _parts["pair"]
-names = _parts["names"]
-steps = _parts["steps"]
-why = _parts["why"]
-picture = _parts["picture"]
-beside = _parts["beside"]
-charts = _parts["charts"]
-link = _parts["link"]
-command_line = _parts["command_line"]
-alike = partial(_parts["alike"], named=NAMED)
 
 
 def page(title: str, kind: str, lead: str, sections: Sequence[Section]) -> str:
-    """Return a whole page.
-
-    Parameters
-    ----------
-    title
-        Its name.
-    kind
-        Kind of page, in small letters above the title.
-    lead
-        HTML of the first part.
-    sections
-        Sections; those without a body are omitted.
-    """
+    """Return a page: its kind in small letters, title, first part, and sections with a body."""
     shown = [section for section in sections if section.body]
     return _whole(title, kind=kind, lead=lead, sections=shown)
 
@@ -160,6 +113,6 @@ def _whole(title: str, **more: Any) -> str:
     return template.render(title=title, night=night, scripted=scripted, **more) + "\n"
 
 
-def notebook(parts: Iterable[Part]) -> str:
+def notebook(shown: Iterable[Part]) -> str:
     """Return the HTML of parts for notebooks."""
-    return _environment().get_template("notebook.html").render(parts=list(parts))
+    return _environment().get_template("notebook.html").render(parts=list(shown))

@@ -39,31 +39,12 @@ Style = Mapping[str, str]
 
 
 def check_installed() -> None:
-    """Refuse to make pixels without matplotlib.
-
-    Raises
-    ------
-    InputError
-        If it is missing.
-    """
+    """Refuse to make pixels without matplotlib."""
     needed("matplotlib", "a picture as PNG")
 
 
 def png(svg: str, scale: float = SCALE) -> bytes:
-    """Return a picture of this package as PNG, on white ground.
-
-    Parameters
-    ----------
-    svg
-        Its text.
-    scale
-        Pixels for each unit of the drawing.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is missing.
-    """
+    """Return a picture of this package as PNG on white ground, of so many pixels for each unit."""
     check_installed()
     from matplotlib.figure import Figure
 

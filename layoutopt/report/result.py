@@ -7,19 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import groupby
+from typing import Any
 
 from layoutopt.base import numbers
 from layoutopt.base.errors import InputError, SizeError, SolverError
 from layoutopt.base.limits import Point
-from layoutopt.base.numbers import counted, exact, number, ratio, seconds
+from layoutopt.base.numbers import counted, exact, more, number, ratio, seconds
 from layoutopt.base.result import PairScore, UnwindingResult
+from layoutopt.base.table import Table
 from layoutopt.explain.explanation import Change, PairExplanation, listed, paired, sure
 from layoutopt.explain.pair import explain_pair
 from layoutopt.machine.simulation import Simulation, occupancy_rows, simulate
 from layoutopt.program.steps import BarrierReady, Place, ProgramStep, steps
 from layoutopt.report import pages, words
 from layoutopt.report.layouts import by_class, by_loss, changed, drawn, sinks_by_class
-from layoutopt.report.pages import Cell, Cells, Section
+from layoutopt.report.pages import Cell, Section, joined, parts, valued
 from layoutopt.report.words import progress_charts
 
 PHASES = 12
@@ -33,7 +35,7 @@ def occupancy(result: UnwindingResult) -> str:
     try:
         return occupancy_of(simulate(result.graph, result))
     except (InputError, SizeError) as error:
-        return pages.paragraph(f"Not simulated: {error}", "soft")
+        return parts.paragraph(f"Not simulated: {error}", "soft")
 
 
 def occupancy_of(found: Simulation) -> str:
@@ -41,20 +43,17 @@ def occupancy_of(found: Simulation) -> str:
     rows = [*occupancy_rows(found.memory, found.always), *found.rows()]
     longest, count = found.exchanges(PHASES), len(found.phases)
     told = f"The longest of {count:,} exchanges" if count > PHASES else "Exchanges"
-    by_bytes = pages.picture(str(found.draw("bytes")), shades=True)
-    by_tensor = pages.picture(str(found.draw("tensor")))
-    pictures = pages.beside(
+    by_bytes = parts.picture(str(found.draw("bytes")), shades=True)
+    by_tensor = parts.picture(str(found.draw("tensor")))
+    pictures = parts.beside(
         [
             ("By bytes that always stay there", by_bytes),
             ("By the tensor that has most there", by_tensor),
         ]
     )
-    table = pages.table(longest.head, longest.rows, caption=told, sortable=True)
-    return pages.joined([pages.listing(rows), pictures, table])
+    table = parts.table(longest, caption=told, sortable=True)
+    return joined([parts.listing(rows), pictures, table])
 
-
-NAMED = 12
-"""Largest number of names in a step."""
 
 STEPS, MOST = 20, 200
 """Numbers of steps shown initially and in total."""
@@ -72,17 +71,16 @@ def in_order(result: UnwindingResult) -> str:
     ]
     if all(isinstance(step, Place) for step in plan):
         told = "No sink takes locations of a barrier's output: they can be set in any order."
-        return pages.paragraph(told)
+        return parts.paragraph(told)
     told = (
         "A sink that takes locations of a barrier's output can be set only once that is known, "
         "and a barrier is known once all that it reads is set."
     )
     items = [_told(group, result) for group in groups[:MOST]]
-    first, rest = pages.steps(items[:STEPS]), pages.steps(items[STEPS:], STEPS + 1)
-    if len(groups) > MOST:
-        rest += pages.paragraph(f"... and {len(groups) - MOST:,} more steps", "soft")
-    more = pages.details(f"{len(groups) - STEPS:,} more steps", rest) if items[STEPS:] else ""
-    return pages.paragraph(told, "soft") + first + more
+    first, rest = parts.steps(items[:STEPS]), parts.steps(items[STEPS:], STEPS + 1)
+    rest += parts.paragraph(more(len(groups) - MOST, "step"), "soft")
+    folded = parts.details(f"{len(groups) - STEPS:,} more steps", rest) if items[STEPS:] else ""
+    return parts.paragraph(told, "soft") + first + folded
 
 
 def _plan(result: UnwindingResult) -> tuple[ProgramStep, ...] | None:
@@ -100,8 +98,8 @@ def _told(group: Sequence[ProgramStep], result: UnwindingResult) -> str:
     barriers = [step.barrier for step in group if isinstance(step, BarrierReady)]
     if barriers:
         known = " is known" if len(barriers) == 1 else " are known"
-        return pages.toned("known", pages.names(barriers, NAMED) + known)
-    return "set " + pages.names(list(_sinks(group, result)), NAMED)
+        return parts.toned("known", parts.names(barriers) + known)
+    return "set " + parts.names(list(_sinks(group, result)))
 
 
 def _sinks(group: Sequence[ProgramStep], result: UnwindingResult) -> Iterator[str]:
@@ -119,7 +117,7 @@ def _listed(result: UnwindingResult) -> str:
     names = [
         step if isinstance(step, str) else f"{step[0]} (piece {step[1]})" for step in result.order
     ]
-    return pages.paragraph("Set " + pages.names(names, NAMED) + ".")
+    return parts.paragraph("Set " + parts.names(names) + ".")
 
 
 SHOWN = 40
@@ -141,7 +139,7 @@ HEAD_OF_CLASSES = [
 def pair_tables(pairs: Sequence[PairScore]) -> str:
     """Return the table of pairs by loss, with many pairs grouped into classes."""
     if not pairs:
-        return pages.paragraph("The graph has no ValuedPairs: nothing can be earned.")
+        return parts.paragraph("The graph has no ValuedPairs: nothing can be earned.")
     lost = numbers.total(p.loss for p in pairs if p.loss > 0)
     losing = sum(p.loss > 0 for p in pairs)
     earned = numbers.total(numbers.times(p.value, p.matched) for p in pairs)
@@ -152,72 +150,60 @@ def pair_tables(pairs: Sequence[PairScore]) -> str:
     else:
         told = f"{counted(len(pairs), 'pair')}: {number(earned)} earned, nothing lost."
     if len(pairs) <= SHOWN:
-        rows = [_row([pair], lost) for pair in by_loss(pairs)]
-        return pages.paragraph(told) + pages.table(HEAD, rows, sortable=True)
-    classes = sorted(by_class(pairs), key=lambda c: numbers.times(c[0].loss, -len(c)))
-    rows = [_row(alike, lost, True) for alike in classes[:SHOWN]]
-    more = len(classes) - SHOWN
-    rest = f"... and {counted(more, 'more class', 'more classes')}" if more > 0 else ""
-    table = pages.table(HEAD_OF_CLASSES, rows, sortable=True)
-    return pages.paragraph(told) + table + pages.paragraph(rest, "soft")
+        table = Table(HEAD, [_row([pair], lost) for pair in by_loss(pairs)])
+    else:
+        classes = sorted(by_class(pairs), key=lambda c: numbers.times(c[0].loss, -len(c)))
+        rows = [_row(alike, lost, True) for alike in classes]
+        table = Table(HEAD_OF_CLASSES, rows, most=SHOWN, noun="class")
+    return parts.paragraph(told) + parts.table(table, sortable=True)
 
 
-def _row(alike: Sequence[PairScore], lost: Decimal, by_number: bool = False) -> Cells:
+def _row(alike: Sequence[PairScore], lost: Decimal, by_number: bool = False) -> list[Any]:
     """Return the row of a pair, or of a class of pairs."""
     first, count = alike[0], len(alike)
     loss = numbers.times(first.loss, count)
+    earned = numbers.times(first.value, count * first.matched)
     share = numbers.share(loss, lost) if lost else 0.0
-    drawn = pages.bars([(share, ratio(share))]) if loss > 0 else ""
-    others = pages.alike([f"{p.a}, {p.b}" for p in alike[1:]]) if count > 1 else ""
+    drawn = parts.bars([(share, ratio(share))]) if loss > 0 else ""
+    others = parts.alike([f"{p.a}, {p.b}" for p in alike[1:]]) if count > 1 else ""
     return [
         _named(first.a, first.b, others),
         *([f"{count:,}"] if by_number else []),
-        _number(loss),
+        valued(number(loss), loss),
         Cell("", drawn, order=f"{share}", kind="bars"),
-        _number(first.value),
+        valued(number(first.value), first.value),
         Cell(f"{first.matched:,} of {first.elements:,}", order=str(first.matched)),
-        _number(numbers.times(first.value, count * first.matched)),
+        valued(number(earned), earned),
     ]
 
 
 def _named(a: str, b: str, more: str = "") -> Cell:
-    return Cell(a, pages.pair(a, b) + more, kind="name")
-
-
-def _number(value: Decimal) -> Cell:
-    return Cell(number(value), order=f"{value:f}")
+    return Cell(a, parts.pair(a, b) + more, kind="name")
 
 
 def reasons(result: UnwindingResult, seconds: float) -> str:
-    """Explain the largest losses, one pair of each class.
-
-    Parameters
-    ----------
-    seconds
-        Time limit of all explanations; 0 for none.
-    """
+    """Explain the largest losses, one pair of each class, within so many seconds in all."""
     losing = _losing(result.pairs)[:EXPLAINED]
     if not losing or result.graph is None or result.layouts is None or seconds <= 0:
         return ""
     if result.size.get("given"):  # optimal only for the fixed layouts
-        return pages.paragraph("Not explained, as some layouts were given.", "soft")
+        return parts.paragraph("Not explained, as some layouts were given.", "soft")
     end = time.monotonic() + seconds
-    parts: list[str] = []
+    every: list[str] = []
     for i, alike in enumerate(losing):
-        left, more = end - time.monotonic(), len(losing) - i
+        left, others = end - time.monotonic(), len(losing) - i
         if left <= 0:
-            parts.append(
-                pages.paragraph(f"Time ran out before {more:,} more were looked at.", "soft")
-            )
+            told = f"Time ran out before {others:,} more were looked at."
+            every.append(parts.paragraph(told, "soft"))
             break
-        pair, limit = alike[0], left / more
+        pair, limit = alike[0], left / others
         try:
             found = explain_pair(result.graph, result, pair.a, pair.b, time_limit=limit)
         except (InputError, SizeError, SolverError) as error:
-            parts.append(pages.paragraph(f"Not explained: {error}", "soft"))
+            every.append(parts.paragraph(f"Not explained: {error}", "soft"))
             break
-        parts.append(_explained(found, len(alike) - 1))
-    return pages.joined(parts)
+        every.append(_explained(found, len(alike) - 1))
+    return joined(every)
 
 
 def _losing(pairs: Sequence[PairScore]) -> list[list[PairScore]]:
@@ -235,11 +221,10 @@ def _explained(found: PairExplanation, others: int) -> str:
     like = f"(and {others:,} like it)" if others else ""
     told = [f"{found.reason[:1].upper()}{found.reason[1:]}.", *_wanting(found)]
     changes = sorted(found.changes, key=lambda change: change.difference)
-    rows = [_changed(change) for change in changes[:CHANGES]]
+    rows = [_changed(change) for change in changes]
     head = ["what else would change", "earns", "value", "matches now", "then"]
-    more = len(changes) - CHANGES
-    rest = f"... and {more:,} more pairs" if more > 0 else ""
-    return pages.why(title, like, " ".join(told), pages.table(head, rows), rest)
+    table = parts.table(Table(head, rows, most=CHANGES, noun="pair"))
+    return parts.why(title, like, " ".join(told), table)
 
 
 def _wanting(found: PairExplanation) -> Iterator[str]:
@@ -253,7 +238,7 @@ def _wanting(found: PairExplanation) -> Iterator[str]:
         yield f"It also pays if {names} {verb} worth nothing{sure(found.smallest_proved)}."
 
 
-def _changed(change: Change) -> Cells:
+def _changed(change: Change) -> list[Any]:
     difference = number(change.difference)
     earns = f"+{difference}" if change.difference > 0 else difference
     counts = [f"{change.before:,}", f"{change.after:,}"]
@@ -287,7 +272,7 @@ def report_html(
     """
     lead = _lead(result)
     if changed(result):
-        lead += pages.paragraph("The graph has changed since it was solved: tables only.", "soft")
+        lead += parts.paragraph("The graph has changed since it was solved: tables only.", "soft")
         result = replace(result, graph=None)
     sections = [
         Section("layouts", "Layouts", drawn(result)),
@@ -296,7 +281,7 @@ def report_html(
         Section("why", "Why pairs lose", reasons(result, why_seconds)),
         Section("order", "Order", in_order(result)),
         Section("tiles", "Tiles", occupancy(result)),
-        Section("progress", "Progress", pages.charts(progress_charts(trace))),
+        Section("progress", "Progress", parts.charts(progress_charts(trace))),
         Section("size", "Size and time", _size(result)),
         words.origin(command, _made(result)),
     ]
@@ -313,24 +298,19 @@ def _lead(result: UnwindingResult) -> str:
         ("seconds", seconds(result.seconds.get("total"))),
         ("solver", result.solver or "-"),
     ]
-    return pages.paragraph(description, "soft") + words.verdict(result) + pages.facts(facts)
+    return parts.paragraph(description, "soft") + words.verdict(result) + parts.facts(facts)
 
 
 def _size(result: UnwindingResult) -> str:
     """Return counts, and the seconds of each phase."""
     counts = [(name.replace("_", " "), f"{count:,}") for name, count in result.size.items()]
     total = result.seconds.get("total", 0.0)
-    phases: list[pages.Cells] = [
-        [
-            name,
-            seconds(spent, 3),
-            pages.Cell("", pages.bar(spent / total if total else 0.0), kind="bars"),
-        ]
-        for name, spent in result.seconds.items()
-        if name != "total"
-    ]
-    table = pages.table(["phase", "seconds", "share"], phases) if phases else ""
-    return pages.facts(counts) + table
+    phases = []
+    for name, spent in result.seconds.items():
+        if name != "total":
+            bar = parts.bar(spent / total if total else 0.0)
+            phases.append([name, seconds(spent, 3), Cell("", bar, kind="bars")])
+    return parts.facts(counts) + parts.table(Table(["phase", "seconds", "share"], phases))
 
 
 def _made(result: UnwindingResult) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from importlib.metadata import version
 
@@ -12,25 +12,25 @@ from layoutopt.base.limits import Point
 from layoutopt.base.numbers import number, ratio
 from layoutopt.base.result import Result, Status, Stopped
 from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
-from layoutopt.report import pages
-from layoutopt.report.pages import Section
+from layoutopt.report.pages import Cell, Section, parts
 
-TONES: dict[str, str] = {
-    Status.OPTIMAL: "good",
-    Status.FEASIBLE: "fair",
-    Status.INFEASIBLE: "bad",
-    Status.UNKNOWN: "bad",
-}
-"""Colour of the text of each status."""
+TONES: dict[str, str] = {Status.OPTIMAL: "good", Status.FEASIBLE: "fair"}
+"""Colour of the text of each status; all others are bad."""
 
 PACKAGES = ("ortools", "numpy", "scipy", "networkx")
 """Packages whose versions are reported."""
 
 
+def status(name: str) -> Cell:
+    """Return a cell with a status in its colour."""
+    return Cell(name, parts.toned(TONES.get(name, "bad"), name), kind="short")
+
+
 def verdict(result: Result) -> str:
     """Return the proof status as a sentence."""
     stopped = "" if result.stopped is Stopped.FINISHED else f"Stopped: {result.stopped}."
-    return pages.verdict(TONES[result.status], str(result.status), _proved(result), stopped)
+    tone = TONES.get(result.status, "bad")
+    return parts.verdict(tone, str(result.status), _proved(result), stopped)
 
 
 def _proved(result: Result) -> str:
@@ -51,39 +51,24 @@ def _proved(result: Result) -> str:
 
 
 def origin(command: str, made: Iterable[tuple[str, str]]) -> Section:
-    """Return the section with command line and versions.
-
-    Parameters
-    ----------
-    made
-        Further facts.
-    """
+    """Return the section with command line, further facts, and versions."""
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     here = f"layoutopt {__version__}, Python {platform.python_version()}, {packages}"
-    body = pages.command_line(command) + pages.listing([*made, ("this page", here)])
+    body = parts.command_line(command) + parts.listing([*made, ("this page", here)])
     return Section("origin", "How it was made", body)
 
 
 SECONDS = "seconds"
 
+GAP = ChartAxis("gap between score and bound, relative to the score", log=True, percent=True)
+
 
 def progress_charts(trace: Sequence[Point]) -> list[str]:
     """Return charts of score and bound, and of the gap, over time; none without two points."""
-    known = list(_steady(trace))
+    known = [point for point in trace if point[1:] != (None, None)]
     if len({seconds for seconds, _, _ in known}) < 2:
         return []
     return [drawn for drawn in (_both(known), _gap(known)) if drawn]
-
-
-def _steady(trace: Sequence[Point]) -> Iterator[Point]:
-    """Yield the points with the best score and bound so far."""
-    score: float | None = None
-    bound: float | None = None
-    for seconds, x, y in trace:
-        score = x if score is None or (x is not None and x > score) else score
-        bound = y if bound is None or (y is not None and y < bound) else bound
-        if score is not None or bound is not None:
-            yield seconds, score, bound
 
 
 def _both(known: Sequence[Point]) -> str:
@@ -103,24 +88,16 @@ def _both(known: Sequence[Point]) -> str:
 
 def gaps(trace: Sequence[Point]) -> tuple[tuple[float, float], ...]:
     """Return the gap over time, from its first known value."""
-    found = []
-    for seconds, score, bound in _steady(trace):
-        gap = _ratio(score, bound)
-        if gap is not None:
-            found.append((seconds, gap))
-    return tuple(found)
-
-
-def _ratio(score: float | None, bound: float | None) -> float | None:
-    if score is None or bound is None or (score == 0 and bound > 0):
-        return None
-    return max(0.0, (bound - score) / max(abs(score), 1e-9))
+    return tuple(
+        (seconds, max(0.0, (bound - score) / max(abs(score), 1e-9)))
+        for seconds, score, bound in trace
+        if score is not None and bound is not None and (score or bound <= 0)
+    )
 
 
 def _gap(known: Sequence[Point]) -> str:
     points = gaps(known)
     if not points:
         return ""
-    points = (*points, (known[-1][0], points[-1][1]))
-    gap = ChartAxis("gap between score and bound, relative to the score", log=True, percent=True)
-    return chart("Gap over time", ChartAxis(SECONDS, low=0.0), gap, [ChartLine("", points)])
+    line = ChartLine("", (*points, (known[-1][0], points[-1][1])))
+    return chart("Gap over time", ChartAxis(SECONDS, low=0.0), GAP, [line])

@@ -18,7 +18,7 @@ X, Y = ChartAxis("seconds", low=0.0, high=10.0), ChartAxis("share", percent=True
 
 
 def test_lines_go_through_their_points() -> None:
-    """A stepped line holds each value until the next point, others are straight; ticks agree."""
+    """A line holds each value until the next point; ticks agree."""
     drawn = chart("t", X, Y, [ChartLine("a", ((0, 0), (5, 0.5), (10, 1)))])
     numbers = re.fullmatch(r"M(\S+) (\S+)H(\S+)V(\S+)H(\S+)V(\S+)", paths(drawn)[0])
     assert numbers is not None
@@ -29,8 +29,6 @@ def test_lines_go_through_their_points() -> None:
     }
     found = [x1 - x0, y0 - y1, at["0"][0], at["10"][0], at["0%"][1] - at["100%"][1]]
     assert found == pytest.approx([x2 - x1, y1 - y2, x0, x2, y0 - y2], abs=0.11)
-    straight = chart("t", X, Y, [ChartLine("a", ((0, 0), (5, 1)), stepped=False)])
-    assert re.fullmatch(r"M\S+ \S+L\S+ \S+", paths(straight)[0])
     assert paths(chart("t", ChartAxis("x"), ChartAxis("y", log=True), [ChartLine("a", ())])) == []
 
 

@@ -13,6 +13,7 @@ import pytest
 from scipy.optimize import minimize
 
 from layoutopt.pictures.cards import (
+    FRAMES,
     HEAD,
     Card,
     OpCard,
@@ -33,7 +34,6 @@ from layoutopt.pictures.figure import (
     settle,
     summary,
 )
-from layoutopt.pictures.frames import FRAMES
 from layoutopt.pictures.grids import BLANK, OWN, TALL, WIDE, CellGrid, draw, plan
 from tests.report.told import SVG, texts
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from layoutopt.base.shown import Figures, Words
 from layoutopt.base.table import Table
 from layoutopt.report import pages
-from layoutopt.report.pages import Cell, Section
+from layoutopt.report.pages import Cell, Section, parts
 from tests.report.reading import read
 
 
@@ -31,15 +31,19 @@ def test_a_page_is_whole() -> None:
 def test_a_table_holds_its_cells() -> None:
     """Texts are escaped, HTML is not; columns know what they hold; three rows can be sorted."""
     cells = [Cell("n", Markup("<b>n</b>"), kind="name"), Cell("5 of 6", order="5"), "<7>"]
-    text = pages.table(["a", "b", "<c>"], [cells], caption="<caption>")
+    text = parts.table(Table(["a", "b", "<c>"], [cells]), caption="<caption>")
     seen = read(text)
     assert seen.text[:4] == ["<caption>", "a", "b", "<c>"]
     assert [words for words in seen.text[4:] if words.strip()] == ["n", "5 of 6", "<7>"]
     assert 'data-sort="5"' in text
     assert re.findall(r'<td class="(\w+)"', text) == ["name", "number", "number"]
     rows = [["1"], ["2"], ["3"]]
-    tables = [pages.table(["a"], rows[:2], sortable=True), pages.table(["a"], rows)]
-    tables.append(pages.table(["a"], rows, sortable=True))
+    tables = [
+        parts.table(Table(["a"], rows, most=2), sortable=True),
+        parts.table(Table(["a"], rows)),
+        parts.table(Table(["a"], rows, most=3), sortable=True),
+    ]
+    assert ["... and 1 more row" in table for table in tables] == [True, False, False]
     assert ["sortable" in table for table in tables] == [False, False, True]
     scripts = [pages.page("t", "k", "", [Section("a", "A", t)]).count("<script") for t in tables]
     assert scripts == [0, 0, 1]
@@ -48,13 +52,13 @@ def test_a_table_holds_its_cells() -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        pages.paragraph("<x>"),
-        pages.facts([("<x>", "<y>")]),
-        pages.listing([("<x>", "<y>")]),
-        pages.details("<x>", "body"),
-        pages.pair("<x>", "<y>"),
-        pages.alike(["<x>", "<y>"]),
-        pages.command_line("<x>"),
+        parts.paragraph("<x>"),
+        parts.facts([("<x>", "<y>")]),
+        parts.listing([("<x>", "<y>")]),
+        parts.details("<x>", "body"),
+        parts.pair("<x>", "<y>"),
+        parts.alike(["<x>", "<y>"]),
+        parts.command_line("<x>"),
     ],
 )
 def test_words_are_escaped(part: str) -> None:
@@ -65,16 +69,16 @@ def test_words_are_escaped(part: str) -> None:
 
 def test_nothing_is_nothing() -> None:
     """No empty paragraphs, tables and folds."""
-    nothing = [pages.paragraph(""), pages.details("a", ""), pages.listing([]), pages.facts([])]
-    assert {*nothing, pages.charts([]), pages.table(["a"], [])} == {""}
+    nothing = [parts.paragraph(""), parts.details("a", ""), parts.listing([]), parts.facts([])]
+    assert {*nothing, parts.charts([]), parts.table(Table(["a"], []))} == {""}
 
 
 def test_bars_and_counts() -> None:
     """Bars are as long as their share, within their box; of many that are alike some are named."""
-    bars = [re.findall(r"width:(\d+%)", pages.bar(share)) for share in (0.25, -1, 7)]
+    bars = [re.findall(r"width:(\d+%)", parts.bar(share)) for share in (0.25, -1, 7)]
     assert bars == [["25%"], ["0%"], ["100%"]]
-    told = "".join(read(pages.alike([f"n{i}" for i in range(pages.NAMED + 5)])).text)
-    assert told.startswith(f"and {pages.NAMED + 5} like it")
+    told = "".join(read(parts.alike([f"n{i}" for i in range(65)])).text)
+    assert told.startswith("and 65 like it")
     assert told.endswith("and 5 more")
 
 

@@ -35,7 +35,7 @@ from tests.report.samples import TRACE, batch, empty, infeasible, many, nothing,
 
 SVG = "{http://www.w3.org/2000/svg}"
 
-RUN = ((0.0, None, None), (1.0, None, 20.0), (2.0, 8.0, None), (3.0, 10.0, 12.0), (4.0, 10.0, 10.0))
+RUN = ((0.0, None, None), (1.0, None, 20.0), (2.0, 8.0, 20.0), (3.0, 10.0, 12.0), (4.0, 10.0, 10.0))
 
 GRAPHS: dict[str, Callable[[], Graph]] = {
     "calls": FIGURES["chained_calls_copies"],
