@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from layoutopt.base.errors import InputError, errors_at, printable
 from layoutopt.base.numbers import number, ratio
-from layoutopt.cli import options, streams
-from layoutopt.cli.options import BLAS_THREADS, SIGNALLED
-from layoutopt.cli.streams import Unfailing, command_line, note, on_stderr, say, table, write_out
+from layoutopt.base.table import Table
+from layoutopt.cli import options
+from layoutopt.cli.options import BLAS_THREADS, SIGNALLED, Outputs, argument, flag, option
+from layoutopt.cli.streams import command_line, note, say, shown
 
 if TYPE_CHECKING:
-    from layoutopt.bench.analysis import BatchChange, Difference, Summary
+    from layoutopt.bench.analysis import BatchChange, Difference
     from layoutopt.bench.executors import JobExecutor
     from layoutopt.bench.row import Row
-    from layoutopt.bench.run import Report, RunProgress
+    from layoutopt.bench.run import RunProgress
 
 CHANGES_SHOWN = 40
+
+PATIENCE = 10.0
+"""Least seconds between progress lines without a terminal."""
 
 
 def summary_table(rows: Sequence[Row]) -> str:
@@ -34,46 +36,42 @@ def summary_table(rows: Sequence[Row]) -> str:
     from layoutopt.bench.analysis import summaries
 
     found = summaries(rows)
-    lines = [
-        ["solver", "version", "machine"]
-        + ["solves", "optimal", "feasible", "infeasible", "unknown", "failed"]
-        + ["mean gap", "seconds", "behind", "mean loss"],
-        *map(_summary, found),
-    ]
-    dull = {name for name in ("version", "machine") if len({getattr(s, name) for s in found}) == 1}
-    dull |= {name for name in ("infeasible", "unknown", "failed") if not _any(found, name)}
-    keep = [i for i, name in enumerate(lines[0]) if name not in dull]
-    left = 1 + len({"version", "machine"} - dull)
-    return table([[cells[i] for i in keep] for cells in lines], left=left, indent="")
-
-
-def _any(found: Sequence[Summary], name: str) -> bool:
-    return any(getattr(summary, name) for summary in found)
-
-
-def _summary(s: Summary) -> list[str]:
-    counts = (s.solves, s.optimal, s.feasible, s.infeasible, s.unknown, s.failed)
-    cells = [s.solver, s.version, s.machine, *(f"{count:,}" for count in counts)]
-    return [*cells, ratio(s.gap), f"{s.seconds:.3f}", f"{s.behind:,}", ratio(s.loss)]
+    columns = {name: [getattr(s, name) for s in found] for name in ("solver", "version", "machine")}
+    for name in ("solves", "optimal", "feasible", "infeasible", "unknown", "failed"):
+        columns[name] = [f"{getattr(s, name):,}" for s in found]
+    columns["mean gap"] = [ratio(s.gap) for s in found]
+    columns["seconds"] = [f"{s.seconds:.3f}" for s in found]
+    columns["behind"] = [f"{s.behind:,}" for s in found]
+    columns["mean loss"] = [ratio(s.loss) for s in found]
+    for name in ("infeasible", "unknown", "failed"):
+        if {*columns[name]} == {"0"}:
+            del columns[name]
+    for name in ("version", "machine"):
+        if len({*columns[name]}) == 1:
+            del columns[name]
+    left = len(columns.keys() & {"solver", "version", "machine"})
+    return Table([*columns], [*zip(*columns.values(), strict=True)], left).text("")
 
 
 def row_table(rows: Sequence[Row]) -> str:
     """Return a line per row, followed by those of errors."""
     from layoutopt.bench.analysis import best_of, best_scores, loss
+    from layoutopt.bench.row import mebibytes
 
     best = best_scores(rows)
-    lines = [["instance", "solver", "status", "score", "bound", "gap", "seconds", "MiB", "loss"]]
+    lines = []
     for row in rows:
-        memory = "-" if row.peak_bytes is None else f"{row.peak_bytes >> 20:,}"
         cells = [row.instance, _way(row), row.status, number(row.score), number(row.bound)]
         lost = ratio(loss(row, best), best_of(row, best))
-        lines.append([*cells, ratio(row.gap, row.score), f"{row.seconds:.3f}", memory, lost])
+        gap = ratio(row.gap, row.score)
+        lines.append([*cells, gap, f"{row.seconds:.3f}", mebibytes(row), lost])
+    head = ["instance", "solver", "status", "score", "bound", "gap", "seconds", "MiB", "loss"]
     errors = [
         printable(f"{row.instance} {row.solver}: {row.error} ({row.log})")
         for row in rows
         if row.error
     ]
-    return "\n".join([table(lines, left=3, indent=""), *errors])
+    return "\n".join([Table(head, lines, 3).text(""), *errors])
 
 
 def _way(row: Row) -> str:
@@ -90,11 +88,9 @@ def change_table(found: Difference) -> str:
         f"{found.only_after:,} only after: {worse:,} worse, {len(found.changes) - worse:,} better"
     ]
     if found.changes:
-        shown = [_change(change) for change in found.changes[:CHANGES_SHOWN]]
         head = ["", "instance", "solver", "what", "before", "after", ""]
-        lines += ["", table([head, *shown], left=4, indent="")]
-    if len(found.changes) > CHANGES_SHOWN:
-        lines.append(f"... and {len(found.changes) - CHANGES_SHOWN:,} more changes")
+        changes = [_change(change) for change in found.changes]
+        lines += ["", Table(head, changes, 4, CHANGES_SHOWN, "change").text("")]
     if found.overall:
         head = ["overall times", "tasks", "after / before", "95 % interval", ""]
         rows = [
@@ -102,7 +98,7 @@ def change_table(found: Difference) -> str:
             + ["noise" if o.noise else "slower" if o.ratio > 1 else "faster"]
             for o in found.overall
         ]
-        lines += ["", table([head, *rows], indent="")]
+        lines += ["", Table(head, rows).text("")]
     return "\n".join(lines)
 
 
@@ -114,12 +110,6 @@ def _change(change: BatchChange) -> list[str]:
     return ["better" if change.better else "worse", *cells, size]
 
 
-OnProgress = Callable[["RunProgress"], None]
-
-PATIENCE = 10.0
-"""Least seconds between progress lines without a terminal."""
-
-
 def duration(seconds: float) -> str:
     """Return a time in hours, minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
@@ -129,8 +119,8 @@ def duration(seconds: float) -> str:
 
 def line(progress: RunProgress) -> str:
     """Return a line with numbers of finished and failed solves, and the expected end."""
-    total = progress.known + progress.done + progress.left
-    parts = [f"{progress.known + progress.done:,} of {total:,} solves"]
+    finished, total = share(progress)
+    parts = [f"{finished:,} of {total:,} solves"]
     if progress.known:
         parts.append(f"{progress.known:,} known before")
     if progress.failed:
@@ -142,34 +132,10 @@ def line(progress: RunProgress) -> str:
     return ", ".join(parts)
 
 
-def shown(quiet: bool) -> AbstractContextManager[OnProgress | None]:
-    """Show the progress of a run on stderr."""
-    return on_stderr(quiet, _live, line, PATIENCE)
-
-
-@contextmanager
-def _live() -> Iterator[OnProgress]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}")
-    console = Console(file=cast(IO[str], Unfailing(sys.stderr)), highlight=False)
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def show(progress: RunProgress) -> None:
-            done = progress.known + progress.done
-            bar.update(task, completed=done, total=done + progress.left, description=line(progress))
-
-        yield show
-
-
-STORE = Path("bench.sqlite")
-
-Suites = Annotated[
-    list[Path], typer.Argument(metavar="SUITE", help="Suites (.toml), folders, and instances.")
-]
-StoreFile = Annotated[Path, typer.Option(metavar="FILE", help="The store of results.")]
+def share(progress: RunProgress) -> tuple[int, int]:
+    """Return the numbers of finished and of all solves."""
+    finished = progress.known + progress.done
+    return finished, finished + progress.left
 
 
 @dataclass(frozen=True)
@@ -178,45 +144,22 @@ class Overrides:
 
     solver: Annotated[
         list[str] | None,
-        typer.Option(
-            "--solver", metavar="NAME", help="Solver, instead of those of the suites; repeatable."
-        ),
+        option("NAME", "Solver, instead of those of the suites; repeatable."),
     ] = None
     time_limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", help="Time limit of each solve, instead of that of the suites."
-        ),
+        float | None, option("SECONDS", "Time limit of each solve, instead of that of the suites.")
     ] = None
-    gap: Annotated[
-        float | None, typer.Option(metavar="RATIO", help="Relative gap at which to stop.")
-    ] = None
-    seed: Annotated[
-        list[int] | None,
-        typer.Option("--seed", metavar="N", help="Seed of the solvers; repeatable."),
-    ] = None
-    repeats: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How often each instance is solved.")
-    ] = None
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Threads of each search.")
-    ] = None
+    gap: Annotated[float | None, option("RATIO", "Relative gap at which to stop.")] = None
+    seed: Annotated[list[int] | None, option("N", "Seed of the solvers; repeatable.")] = None
+    repeats: Annotated[int | None, option("N", "How often each instance is solved.", min=1)] = None
+    workers: Annotated[int | None, option("N", "Threads of each search.", min=1)] = None
     memory: Annotated[
         str | None,
-        typer.Option(
-            "--memory-limit",
-            "--memory",
-            metavar="SIZE",
-            help="Memory limit of each worker, such as 2G.",
-        ),
+        option("SIZE", "Memory limit of each worker, such as 2G.", "--memory-limit", "--memory"),
     ] = None
     grace: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS",
-            min=0,
-            help="Seconds past its time limit after which a solve is killed.",
-        ),
+        option("SECONDS", "Seconds past its time limit after which a solve is killed.", min=0),
     ] = None
 
     def given(self) -> dict[str, Any]:
@@ -229,50 +172,28 @@ class Overrides:
         }
 
 
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        metavar="N",
-        min=1,
-        help="Number of worker processes; one per core by default.",
-    ),
-]
-InProcess = Annotated[
-    bool,
-    typer.Option(
-        "--in-process", help="Solve in this process, without workers; limits are not enforced."
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS|FILE", help="Solve on the workers of this Dask scheduler."),
-]
-Retry = Annotated[bool, typer.Option("--retry", help="Repeat failed solves.")]
-Label = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT", help="Text added to the version in the store, to tell runs apart."
-    ),
-]
-Machine = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Name of this machine in the store.")
-]
-
-
 @options.grouped
 def command(
-    suites: Suites,
-    store: StoreFile = STORE,
+    suites: Annotated[list[Path], argument("SUITE", "Suites (.toml), folders, and instances.")],
+    store: Annotated[Path, option("FILE", "The store of results.")] = Path("bench.sqlite"),
     *,
     overrides: Overrides,
-    jobs: Jobs = None,
-    in_process: InProcess = False,
-    dask: Dask = None,
-    retry: Retry = False,
-    label: Label = None,
-    machine: Machine = None,
+    jobs: Annotated[
+        int | None,
+        option("N", "Number of worker processes; one per core by default.", "--jobs", "-j", min=1),
+    ] = None,
+    in_process: Annotated[
+        bool,
+        flag("Solve in this process, without workers; limits are not enforced.", "--in-process"),
+    ] = False,
+    dask: Annotated[
+        str | None, option("ADDRESS|FILE", "Solve on the workers of this Dask scheduler.")
+    ] = None,
+    retry: Annotated[bool, flag("Repeat failed solves.", "--retry")] = False,
+    label: Annotated[
+        str, option("TEXT", "Text added to the version in the store, to tell runs apart.")
+    ] = "",
+    machine: Annotated[str, option("NAME", "Name of this machine in the store.")] = "",
     quiet: options.Quiet = False,
 ) -> int:
     """Solve everything in the suites that the store does not have yet.
@@ -280,10 +201,13 @@ def command(
     The same command continues a run that was interrupted.
     """
     workers = overrides.workers or 1
-    options.check_limits(overrides.time_limit, overrides.gap or 0.0, workers)
+    options.limit(overrides.time_limit, None, overrides.gap or 0.0, workers)
     for name in BLAS_THREADS:  # workers inherit them
         os.environ.setdefault(name, str(workers))
-    with _executor(jobs, in_process, dask) as executor, shown(quiet) as on_progress:
+    with (
+        _executor(jobs, in_process, dask) as executor,
+        shown(quiet, line, PATIENCE, share) as on_progress,
+    ):
         from layoutopt.bench.run import batch
 
         report = batch(
@@ -291,16 +215,11 @@ def command(
             store,
             executor,
             overrides=overrides.given(),
-            label=label or "",
-            machine=machine or "",
+            label=label,
+            machine=machine,
             retry=retry,
             on_progress=on_progress,
         )
-    return _finish(report, store, quiet)
-
-
-def _finish(report: Report, store: Path, quiet: bool) -> int:
-    """Print the summary of a run, and return the exit code."""
     if not quiet:
         failed = f" (see {store}.logs)" if report.progress.failed else ""
         note(f"{store}: {line(report.progress)}{failed}")
@@ -347,18 +266,11 @@ def _common(context: typer.Context) -> None:
 
 app.command("run", cls=options.Command)(command)
 
-Store = Annotated[Path, typer.Argument(metavar="STORE", help="A store of results (SQLite).")]
-Solvers = Annotated[
-    list[str] | None,
-    typer.Option("--solver", metavar="NAME", help="Only this solver; repeatable."),
-]
+Store = Annotated[Path, argument("STORE", "A store of results (SQLite).")]
+Solvers = Annotated[list[str] | None, option("NAME", "Only this solver; repeatable.", "--solver")]
 Instances = Annotated[
     list[str] | None,
-    typer.Option(
-        "--instance",
-        metavar="PATTERN",
-        help="Only matching instances, such as 'figures/*'; repeatable.",
-    ),
+    option("PATTERN", "Only matching instances, such as 'figures/*'; repeatable.", "--instance"),
 ]
 
 
@@ -370,20 +282,10 @@ class Filters:
     instance: Instances = None
     status: Annotated[
         list[str] | None,
-        typer.Option(
-            "--status",
-            metavar="STATUS",
-            help="Only solves of this status, such as failed; repeatable.",
-        ),
+        option("STATUS", "Only solves of this status, such as failed; repeatable."),
     ] = None
-    version: Annotated[
-        list[str] | None,
-        typer.Option("--version", metavar="VERSION", help="Only this version; repeatable."),
-    ] = None
-    machine: Annotated[
-        list[str] | None,
-        typer.Option("--machine", metavar="MACHINE", help="Only this machine; repeatable."),
-    ] = None
+    version: Annotated[list[str] | None, option("VERSION", "Only this version; repeatable.")] = None
+    machine: Annotated[list[str] | None, option("MACHINE", "Only this machine; repeatable.")] = None
 
     def rows(self, path: Path) -> list[Row]:
         """Return the matching rows of a store; raise InputError if there are none."""
@@ -399,69 +301,46 @@ class Filters:
         return rows
 
 
-Plot = Annotated[
-    str | None,
-    typer.Option(
-        "--plot", metavar="profile|time|gap|trace", help="Kind of the picture; profile by default."
-    ),
-]
-
-
 @app.command("show", cls=options.Command)
 @options.grouped
 def show(
     store: Store,
     *,
     filters: Filters,
-    every: Annotated[bool, typer.Option("--rows", help="Print a line for each solve.")] = False,
+    every: Annotated[bool, flag("Print a line for each solve.", "--rows")] = False,
     output: options.Output = None,
     html: options.Html = None,
-    plot: Plot = None,
-    svg: streams.Svg = None,
-    png: streams.Png = None,
+    plot: Annotated[
+        str | None,
+        option("profile|time|gap|trace", "Kind of the picture; profile by default."),
+    ] = None,
+    svg: options.Svg = None,
+    png: options.Png = None,
     overwrite: options.Overwrite = False,
 ) -> int:
     """Summarise a store by solver, or list its solves; write a page or draw a chart."""
-    targets = {"--html": html, "--svg": svg, "--png": png}
-    options.place_output(output, targets)
-    html, svg, png = targets.values()
-    options.check_targets(targets, overwrite)
-    streams.check_png(png)
-    pictured = svg is not None or png is not None
-    if plot is not None and not pictured:
+    from layoutopt.report import batch
+
+    outputs = Outputs({"--html": html, "--svg": svg, "--png": png}, overwrite, output=output)
+    if plot is not None and not outputs.pictured:
         raise InputError(f"--plot {plot} requires --svg FILE or --png FILE")
     rows = filters.rows(store)
-    if pictured:
-        _draw(rows, plot or "profile", svg, png, overwrite)
-    if html is not None:
-        _write_page(rows, html, overwrite)
-    if "-" not in map(str, targets.values()):
-        say(row_table(rows) if every or filters.status else summary_table(rows))
+    picture = batch.plot(rows, plot or "profile") if outputs.pictured else ""
+    page = {"--html": lambda: batch.bench_html(rows, command_line()).encode()}
+    outputs.write(
+        options.picture_makers(picture) | page,
+        lambda: row_table(rows) if every or filters.status else summary_table(rows),
+    )
     return 0
-
-
-def _draw(rows: list[Row], name: str, svg: Path | None, png: Path | None, overwrite: bool) -> None:
-    from layoutopt.report.batch import plot
-
-    streams.write_picture(plot(rows, name), svg, png, overwrite)
-
-
-def _write_page(rows: list[Row], path: Path, overwrite: bool) -> None:
-    from layoutopt.report.batch import bench_html
-
-    write_out(bench_html(rows, command_line()).encode(), path, overwrite)
 
 
 @app.command("export", cls=options.Command)
 @options.grouped
 def export(
     store: Store,
-    form: Annotated[
-        str, typer.Option("--format", metavar="csv|json|markdown", help="Format of the output.")
-    ] = "csv",
+    form: Annotated[str, option("csv|json|markdown", "Format of the output.", "--format")] = "csv",
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="File to write; - is standard output."),
+        Path, option("FILE", "File to write; - is standard output.", "--output", "-o")
     ] = Path("-"),
     *,
     filters: Filters,
@@ -473,38 +352,31 @@ def export(
 
     if form not in EXPORTS:
         raise InputError(f"--format {form}: allowed: {', '.join(EXPORTS)}")
-    options.check_target(output, overwrite)
+    outputs = Outputs({"--output": output}, overwrite, quiet=True)
     rows = filters.rows(store)
-    write_out(EXPORTS[form](rows, measured=not no_seconds), output, overwrite)
+    outputs.write({"--output": lambda: EXPORTS[form](rows, measured=not no_seconds)})
     return 0
 
 
 @app.command("diff", cls=options.Command)
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A store of results (SQLite).")],
+    before: Annotated[Path, argument("BEFORE", "A store of results (SQLite).")],
     after: Annotated[
-        Path | None,
-        typer.Argument(metavar="AFTER", help="A second store; the same one by default."),
+        Path | None, argument("AFTER", "A second store; the same one by default.")
     ] = None,
     version: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="VERSION", help="Version of both sides; given twice: before and after."
-        ),
+        option("VERSION", "Version of both sides; given twice: before and after."),
     ] = None,
     machine: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="MACHINE", help="Machine of both sides; given twice: before and after."
-        ),
+        option("MACHINE", "Machine of both sides; given twice: before and after."),
     ] = None,
     solver: Solvers = None,
     instance: Instances = None,
     noise: Annotated[
         float | None,
-        typer.Option(
-            metavar="FACTOR", min=1, help="Smallest ratio of times that counts as a change."
-        ),
+        option("FACTOR", "Smallest ratio of times that counts as a change.", min=1),
     ] = None,
 ) -> int:
     """Compare two runs: what became better or worse, beyond noise."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.numbers import exact, number
+from layoutopt.base.numbers import exact, more, number
 from layoutopt.cli import options
+from layoutopt.cli.options import NO_ANSWER, WRONG, argument, option
 from layoutopt.cli.streams import note, say
 
 if TYPE_CHECKING:
@@ -19,102 +21,23 @@ if TYPE_CHECKING:
     from layoutopt.graphs.store import GraphStore
     from layoutopt.io.result import ResultDocument
 
-REFUSED = 1
-"""Exit code for refused certificates."""
+T = TypeVar("T")
 
-
-def read(path: Path) -> dict[str, Any]:
-    """Read a certificate."""
-    from layoutopt.io.certificate import read_certificate
-
-    return read_certificate(path)
-
-
-def unwinding(
-    graph: GraphStore,
-    result: UnwindingResult | None,
-    certificate: dict[str, Any],
-    path: Path | None,
-    quiet: bool,
-) -> int:
-    """Verify a certificate of an instance and, if given, its result; print the verdict."""
-    from layoutopt.certificate.refused import Refused
-    from layoutopt.io.certificate import check_certificate
-
-    try:
-        found = check_certificate(graph, certificate, str(path))
-        if result is not None:
-            _compare(result, found.score, found.bound)
-    except Refused as why:
-        say(f"{path}: refused: {why}")
-        return REFUSED
-    if not quiet:
-        word = (
-            f"{found.unverified:,} of {found.classes:,} classes are unverified "
-            "(a solver gave their bounds)"
-            if found.unverified
-            else "nothing is unverified"
-        )
-        best = ", which is optimal" if found.score == found.bound else ""
-        say(
-            f"{path}: accepted: score {exact(found.score)}, bound {exact(found.bound)}{best}; "
-            f"{found.classes:,} classes of {found.copies:,} copies; {word}"
-        )
-    return 0
-
-
-def _compare(result: UnwindingResult, score: Fraction, bound: Fraction) -> None:
-    """Refuse a certificate that does not prove a result's score and bound."""
-    from layoutopt.certificate.refused import Refused
-
-    if result.score is None or Fraction(result.score) != score:
-        raise Refused(f"its score is {exact(score)}, that of the result {result.score}")
-    if result.bound is not None and bound > Fraction(result.bound):
-        raise Refused(f"it proves the bound {exact(bound)}, the result has {result.bound}")
-
-
-def conversion(
-    model: Path, output: Path | None, certificate: dict[str, Any], path: Path | None, quiet: bool
-) -> int:
-    """Verify a certificate of a conversion; print the verdict."""
-    from layoutopt.certificate.refused import Refused
-    from layoutopt.certify.conversion import check_certificate
-
-    if model.suffix != ".onnx":
-        raise InputError("certifies a conversion; give its .onnx model", file=str(path))
-    try:
-        found = check_certificate(model, certificate, output)
-    except Refused as why:
-        say(f"{path}: refused: {why}")
-        return REFUSED
-    if not quiet:
-        say(f"{path}: accepted: {found}")
-    return 0
-
-
-VIOLATION, UNTOLD = 1, 4
 SHOWN = 20
-
-
-Result = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="RESULT", help="A result (.json, .json.gz), or a converted model (.onnx)."
-    ),
-]
-Certificate = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="A certificate that `solve` or `convert` wrote; proves the bound."
-    ),
-]
+"""Number of violations shown."""
 
 
 @options.grouped
 def command(
     instance: options.InstancePath,
-    result: Result = None,
-    certificate: Certificate = None,
+    result: Annotated[
+        Path | None,
+        argument("RESULT", "A result (.json, .json.gz), or a converted model (.onnx)."),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        option("FILE", "A certificate that `solve` or `convert` wrote; proves the bound."),
+    ] = None,
     *,
     reading: options.Reading,
     barriers: options.Barriers = None,
@@ -131,12 +54,8 @@ def command(
 
     if result is None and certificate is None:
         raise typer.BadParameter("give RESULT or --certificate FILE")
-    options.check_limits(time_limit, 0.0, 1)
+    options.limit(time_limit, memory_limit)
     limits = limited(options.left(time_limit))
-    options.limit_memory(memory_limit)
-
-    def load() -> GraphStore:
-        return reading.load(instance)[0]
 
     def work() -> int:
         from layoutopt.reading import is_network
@@ -146,42 +65,97 @@ def command(
 
             refuse(instance, {"barriers": barriers} | vars(reading))
             return check(instance, result, certificate, quiet)
-        return _checked(instance, result, certificate, load, barriers, quiet)
+        return _checked(instance, result, certificate, reading, barriers, quiet)
 
     try:
         return run_with_timeout(work, lambda: limits.over)
     except TimeoutError:
         note(f"layoutopt: {certificate or result}: check not finished: {limits.stopped}")
-        return UNTOLD
+        return NO_ANSWER
 
 
 def _checked(
     instance: Path,
     result: Path | None,
     certificate: Path | None,
-    load: Callable[[], GraphStore],
+    reading: options.Reading,
     barriers: str | None,
     quiet: bool,
 ) -> int:
     """Check a result, a certificate or both; return the exit code."""
     from layoutopt.graphs.tiling import apply_hook_mode
+    from layoutopt.io.certificate import read_certificate
     from layoutopt.io.result import read_document
 
-    evidence = None if certificate is None else read(certificate)
+    evidence = None if certificate is None else read_certificate(certificate)
+    claimed = proof = None
     if evidence is not None and evidence.get("problem") == "conversion":
-        return conversion(instance, result, evidence, certificate, quiet)
-    graph = apply_hook_mode(load(), barriers)
-    claimed = None
-    if result is not None:
-        document = read_document(result)
-        claimed = document.result()
-        if not _holds(graph, document, claimed, result, quiet):
-            return VIOLATION
-        if evidence is None and claimed.bound is not None and not quiet:
-            say(f"{result}: {_unproved(claimed)}")
-    if evidence is not None:
-        return unwinding(graph, claimed, evidence, certificate, quiet)
+        proof = partial(conversion, instance, result, evidence, certificate)
+    else:
+        graph = apply_hook_mode(reading.load(instance)[0], barriers)
+        if result is not None:
+            document = read_document(result)
+            claimed = document.result()
+            if not _holds(graph, document, claimed, result, quiet):
+                return WRONG
+            if evidence is None and claimed.bound is not None and not quiet:
+                say(f"{result}: {_unproved(claimed)}")
+        if evidence is not None:
+            proof = partial(unwinding, graph, claimed, evidence, certificate)
+    if certificate is not None and proof is not None:
+        told = verified(certificate, proof)
+        if told is None:
+            return WRONG
+        if not quiet:
+            say(f"{certificate}: accepted: {told}")
     return 0
+
+
+def verified(path: Path, check: Callable[[], T]) -> T | None:
+    """Return the verdict on a certificate; if it is refused, print why, and return ``None``."""
+    from layoutopt.certificate.refused import Refused
+
+    try:
+        return check()
+    except Refused as why:
+        say(f"{path}: refused: {why}")
+        return None
+
+
+def unwinding(
+    graph: GraphStore,
+    result: UnwindingResult | None,
+    certificate: dict[str, Any],
+    path: Path | None,
+) -> str:
+    """Verify a certificate of an instance and, if given, its result; return the verdict."""
+    from layoutopt.certificate.refused import Refused
+    from layoutopt.io.certificate import check_certificate
+
+    found = check_certificate(graph, certificate, str(path))
+    score, bound = found.score, found.bound
+    if result is not None and (result.score is None or Fraction(result.score) != score):
+        raise Refused(f"its score is {exact(score)}, that of the result {result.score}")
+    if result is not None and result.bound is not None and bound > Fraction(result.bound):
+        raise Refused(f"it proves the bound {exact(bound)}, the result has {result.bound}")
+    word = "nothing is unverified"
+    if found.unverified:
+        some = f"{found.unverified:,} of {found.classes:,} classes"
+        word = f"{some} are unverified (a solver gave their bounds)"
+    best = ", which is optimal" if score == bound else ""
+    size = f"{found.classes:,} classes of {found.copies:,} copies"
+    return f"score {exact(score)}, bound {exact(bound)}{best}; {size}; {word}"
+
+
+def conversion(
+    model: Path, output: Path | None, certificate: dict[str, Any], path: Path | None
+) -> str:
+    """Verify a certificate of a conversion; return the verdict."""
+    from layoutopt.certify.conversion import check_certificate
+
+    if model.suffix != ".onnx":
+        raise InputError("certifies a conversion; give its .onnx model", file=str(path))
+    return str(check_certificate(model, certificate, output))
 
 
 def _holds(
@@ -193,17 +167,16 @@ def _holds(
 
     check_hash(document.instance_hash, graph, str(path))
     broken = list(violations(graph, claimed, document.status, document.gap))
-    for fault in broken[:SHOWN]:
-        say(f"{path}: {fault}")
-    if len(broken) > SHOWN:
-        say(f"{path}: ... and {len(broken) - SHOWN} more")
+    lines = [*broken[:SHOWN], more(len(broken) - SHOWN, "violation")]
     if not broken and not quiet:
         if claimed.infeasible:
-            say(f"{path}: {_infeasible(graph)}")
+            lines = [_infeasible(graph)]
         elif claimed.layouts is None:
-            say(f"{path}: no layouts; no claim is wrong")
+            lines = ["no layouts; no claim is wrong"]
         else:
-            say(f"{path}: legal; the layouts score {number(claimed.score)}, as the result says")
+            lines = [f"legal; the layouts score {number(claimed.score)}, as the result says"]
+    for line in filter(None, lines):
+        say(f"{path}: {line}")
     return not broken
 
 

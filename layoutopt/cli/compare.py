@@ -2,70 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from layoutopt.base.errors import InputError
 from layoutopt.cli import options
-from layoutopt.cli.streams import (
-    all_done,
-    command_line,
-    reserved_stdout,
-    say,
-    shown,
-    table,
-    write_out,
-)
+from layoutopt.cli.options import Outputs, flag, option
+from layoutopt.cli.streams import command_line, reserved_stdout, shown
 
 if TYPE_CHECKING:
     from layoutopt.comparison import Comparison
     from layoutopt.graphs.store import GraphStore
 
-PAIRS_SHOWN = 40
-"""Rows of the table of pairs."""
-
-Solvers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--solver",
-        metavar="NAME",
-        help=f"Repeatable; 'all' stands for every built-in one.  {options.SOLVER_NAMES}",
-    ),
-]
-Csv = Annotated[
-    Path | None,
-    typer.Option("--csv", metavar="FILE", help="Write the table as CSV; - is standard output."),
-]
-Markdown = Annotated[
-    Path | None,
-    typer.Option(
-        "--markdown", metavar="FILE", help="Write the tables as Markdown; - is standard output."
-    ),
-]
-Pairs = Annotated[
-    bool,
-    typer.Option(
-        "--pairs", help="Also list the loss of each pair; with --csv, instead of the solvers."
-    ),
-]
-
 
 @options.grouped
 def command(
     instances: options.InstancePaths,
-    solver: Solvers = None,
+    solver: Annotated[
+        list[str] | None,
+        option(
+            "NAME",
+            f"Repeatable; 'all' stands for every built-in one.  {options.SOLVER_NAMES}",
+        ),
+    ] = None,
     *,
     search: options.Search,
     output: options.Output = None,
     json: options.Json = None,
-    csv: Csv = None,
-    markdown: Markdown = None,
+    csv: Annotated[
+        Path | None, option("FILE", "Write the table as CSV; - is standard output.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, option("FILE", "Write the tables as Markdown; - is standard output.")
+    ] = None,
     html: options.Html = None,
-    pairs: Pairs = False,
+    pairs: Annotated[
+        bool,
+        flag("Also list the loss of each pair; with --csv, instead of the solvers.", "--pairs"),
+    ] = False,
     overwrite: options.Overwrite = False,
     reading: options.Reading,
     barriers: options.Barriers = None,
@@ -77,9 +53,8 @@ def command(
     proved; "loss" is relative to the best score.
     """
     search.begin()
-    targets = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
-    options.place_output(output, targets)
-    options.check_targets(targets, overwrite)
+    files = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
+    outputs = Outputs(files, overwrite, search.quiet, output)
     from layoutopt.base.result import Stopped
     from layoutopt.reading import is_network
 
@@ -90,7 +65,7 @@ def command(
             if not is_network(path):
                 raise InputError("is not a cost network; compare it separately", file=str(path))
             refuse(path, {"pairs": pairs, "barriers": barriers, "html": html} | vars(reading))
-        return compare_networks(instances, solver, search, targets, no_seconds, overwrite)
+        return compare_networks(instances, solver, search, outputs, no_seconds)
     from layoutopt.comparison import compare
 
     how = search.asked() | {"time_limit": search.time_limit}
@@ -99,23 +74,14 @@ def command(
         graph = _load(path, reading, barriers)
         with shown(search.quiet) as tell, reserved_stdout():
             found = compare(graph, _solvers(solver), **how, progress=tell)
-        every.append(_named(found, graph.name or path.name, no_seconds))
-        if found.results[-1].stopped is Stopped.INTERRUPTED:
+        results = found.results
+        if no_seconds:
+            results = tuple(replace(result, seconds={}) for result in results)
+        every.append(replace(found, results=results, name=graph.name or path.name))
+        if results[-1].stopped is Stopped.INTERRUPTED:
             break
-    with all_done() as attempt:
-        with attempt():
-            _write(every, targets, pairs, overwrite)
-        if not search.quiet and "-" not in map(str, targets.values()):
-            say(_text(every, pairs))
+    _write(every, outputs, pairs)
     return max(map(_code, every), default=0)
-
-
-def _named(found: Comparison, name: str, no_seconds: bool) -> Comparison:
-    """Return a comparison with a name, and without times if ``--no-seconds`` is given."""
-    results = found.results
-    if no_seconds:
-        results = tuple(replace(result, seconds={}) for result in results)
-    return replace(found, results=results, name=name)
 
 
 def _code(found: Comparison) -> int:
@@ -143,44 +109,26 @@ def _solvers(names: list[str] | None) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _text(every: Sequence[Comparison], pairs: bool) -> str:
-    """Return the table of solvers and, if requested, that of pairs."""
-    from layoutopt.comparison import COLUMNS, PAIR_COLUMNS
-
-    rows = [["instance", *COLUMNS]]
-    rows += [[found.name, *row] for found in every for row in found.rows()]
-    text = table(rows, left=3, indent="")
-    lost = [[found.name, *row] for found in every for row in found.pair_rows()] if pairs else []
-    if lost:
-        text += f"\n\n{table([['instance', *PAIR_COLUMNS], *lost[:PAIRS_SHOWN]], 4, indent='')}"
-    if len(lost) > PAIRS_SHOWN:
-        text += f"\n... and {len(lost) - PAIRS_SHOWN:,} more pairs"
-    return text
-
-
-def _write(
-    every: Sequence[Comparison], targets: options.Targets, pairs: bool, overwrite: bool
-) -> None:
-    """Write the requested files."""
-    from layoutopt.comparison import csv_text, markdown_text
-    from layoutopt.report.comparison import comparison_html
-
-    made: dict[str, Callable[[], bytes]] = {
-        "--json": lambda: _documents(every),
-        "--csv": lambda: csv_text(every, pairs).encode(),
-        "--markdown": lambda: markdown_text(every, pairs).encode(),
-        "--html": lambda: comparison_html(every, command_line()).encode(),
-    }
-    with all_done() as attempt:
-        for option, path in targets.items():
-            if path is not None:
-                with attempt():
-                    write_out(made[option](), path, overwrite)
-
-
-def _documents(every: Sequence[Comparison]) -> bytes:
+def _write(every: Sequence[Comparison], outputs: Outputs, pairs: bool) -> None:
+    """Write the requested files, and print the tables."""
     from layoutopt.base.files import encode
+    from layoutopt.comparison import csv_text, markdown_text, tables
     from layoutopt.io.result import result_document
 
-    results = [result for found in every for result in found.results]
-    return b"[" + b",\n".join(encode(result_document(result)) for result in results) + b"]\n"
+    def documents() -> bytes:
+        results = [result for found in every for result in found.results]
+        return b"[" + b",\n".join(encode(result_document(result)) for result in results) + b"]\n"
+
+    def page() -> bytes:
+        from layoutopt.report.comparison import comparison_html
+
+        return comparison_html(every, command_line()).encode()
+
+    makers = {
+        "--json": documents,
+        "--csv": lambda: csv_text(every, pairs).encode(),
+        "--markdown": lambda: markdown_text(every, pairs).encode(),
+        "--html": page,
+    }
+    shown = [table for table in tables(every, pairs) if table.rows]
+    outputs.write(makers, lambda: "\n\n".join(table.text("") for table in shown))

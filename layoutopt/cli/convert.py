@@ -6,114 +6,87 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import ratio, seconds
+from layoutopt.base.table import Table
 from layoutopt.cli import options
-from layoutopt.cli.streams import all_done, reserved_stdout, saved, say, shown, table, write_out
+from layoutopt.cli.options import Outputs, flag, option
+from layoutopt.cli.streams import all_done, reserved_stdout, saved, shown
 
 if TYPE_CHECKING:
     from layoutopt.onnx.result import ConversionResult
 
 FORMAT = "layoutopt/conversion/1"
 
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="OUT.onnx",
-        help="Write the converted model; without it, nothing is written.",
-    ),
-]
-Layout = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="TYPE=LAYOUTS",
-        help="Required layouts, by op type (Conv=NHWC,HWIO), node name (@name=NCHW) or for all "
-        "others (default=NHWC, skip=Resize); repeatable.",
-    ),
-]
-Pad = Annotated[
-    bool,
-    typer.Option(
-        "--pad", help="Pad channels with zeros where the blocks of --layout do not divide them."
-    ),
-]
-Backend = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Use the required layouts of this backend instead: canonical, nchw, nhwc or blocked.",
-    ),
-]
-Costs = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="TOML file with the measured time of each op in each layout, and of transforms.",
-    ),
-]
-Objective = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="What to minimise, most important first: count (of transforms), bytes (that they "
-        "move), and with --costs time.",
-        show_default="count,bytes; time,count with --costs",
-    ),
-]
-FreeIo = Annotated[
-    bool,
-    typer.Option(
-        "--free-io", help="Allow inputs and outputs of the model to change their layouts."
-    ),
-]
-Microsoft = Annotated[
-    bool,
-    typer.Option(
-        "--microsoft", help="Allow matrix products to become FusedMatMul of com.microsoft."
-    ),
-]
-Check = Annotated[
-    bool,
-    typer.Option(
-        "--check", help="Run both models on the same random inputs and compare their outputs."
-    ),
-]
-Solver = Annotated[
-    str, typer.Option(metavar="NAME", help="auto, or a heuristic, which proves nothing.")
-]
-Compare = Annotated[
-    bool, typer.Option("--compare", help="Also count the transforms that each heuristic leaves.")
-]
-Peers = Annotated[
-    bool,
-    typer.Option(
-        "--peers", help="Also count the transposes that onnxsim, onnxslim and onnxruntime leave."
-    ),
-]
-Explain = Annotated[
-    bool, typer.Option("--explain", help="Explain why each remaining transform is needed.")
-]
-
 
 def command(
     model: options.Model,
-    output: Output = None,
-    layout: Layout = None,
-    pad: Pad = False,
-    backend: Backend = None,
-    costs: Costs = None,
-    objective: Objective = None,
-    solver: Solver = "auto",
-    free_io: FreeIo = False,
-    microsoft: Microsoft = False,
-    check: Check = False,
-    compare: Compare = False,
-    peers: Peers = False,
-    explain: Explain = False,
+    output: Annotated[
+        Path | None,
+        option(
+            "OUT.onnx",
+            "Write the converted model; without it, nothing is written.",
+            "--output",
+            "-o",
+        ),
+    ] = None,
+    layout: Annotated[
+        list[str] | None,
+        option(
+            "TYPE=LAYOUTS",
+            "Required layouts, by op type (Conv=NHWC,HWIO), node name (@name=NCHW) or for all "
+            "others (default=NHWC, skip=Resize); repeatable.",
+        ),
+    ] = None,
+    pad: Annotated[
+        bool,
+        flag("Pad channels with zeros where the blocks of --layout do not divide them.", "--pad"),
+    ] = False,
+    backend: Annotated[
+        str | None,
+        option(
+            "NAME",
+            "Use the required layouts of this backend instead: canonical, nchw, nhwc or blocked.",
+        ),
+    ] = None,
+    costs: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "TOML file with the measured time of each op in each layout, and of transforms.",
+        ),
+    ] = None,
+    objective: Annotated[
+        str | None,
+        option(
+            "NAMES",
+            "What to minimise, most important first: count (of transforms), bytes (that they "
+            "move), and with --costs time.",
+            show_default="count,bytes; time,count with --costs",
+        ),
+    ] = None,
+    solver: Annotated[str, option("NAME", "auto, or a heuristic, which proves nothing.")] = "auto",
+    free_io: Annotated[
+        bool, flag("Allow inputs and outputs of the model to change their layouts.", "--free-io")
+    ] = False,
+    microsoft: Annotated[
+        bool,
+        flag("Allow matrix products to become FusedMatMul of com.microsoft.", "--microsoft"),
+    ] = False,
+    check: Annotated[
+        bool,
+        flag("Run both models on the same random inputs and compare their outputs.", "--check"),
+    ] = False,
+    compare: Annotated[
+        bool, flag("Also count the transforms that each heuristic leaves.", "--compare")
+    ] = False,
+    peers: Annotated[
+        bool,
+        flag("Also count the transposes that onnxsim, onnxslim and onnxruntime leave.", "--peers"),
+    ] = False,
+    explain: Annotated[
+        bool, flag("Explain why each remaining transform is needed.", "--explain")
+    ] = False,
     certificate: options.Certificate = None,
     time_limit: options.TimeLimit = None,
     memory_limit: options.MemoryLimit = None,
@@ -124,13 +97,23 @@ def command(
     quiet: options.Quiet = False,
 ) -> int:
     """Rewrite an ONNX model with the provably smallest number of layout transforms."""
-    options.check_limits(time_limit, 0.0, 1)
-    options.limit_memory(memory_limit)
-    for target in (output, json, certificate):
-        _check_target(target, model, overwrite)
+    options.limit(time_limit, memory_limit)
+    files = {"--output": output, "--json": json, "--certificate": certificate}
+    for path in files.values():
+        if path is not None and path.exists() and model.exists() and path.samefile(model):
+            raise InputError("is the model itself; give another name", file=str(path))
+    outputs = Outputs(files, overwrite, quiet)
+    from layoutopt.base.files import encode_lines
     from layoutopt.converting import convert  # importing takes seconds
 
-    asked = {**_asked(layout, pad, backend, costs, free_io), "microsoft": microsoft}
+    asked: dict[str, Any] = {
+        "layout": ";".join(layout) if layout else None,
+        "padding": pad,
+        "backend": backend,
+        "costs": costs,
+        "free_io": free_io,
+        "microsoft": microsoft,
+    }
     with shown(quiet) as tell, reserved_stdout():
         result = convert(
             model,
@@ -146,43 +129,26 @@ def command(
         )
     total = {"total": options.spent()}
     result = replace(result, seconds={} if no_seconds else {**result.seconds, **total})
+
+    def text() -> str:
+        lines = [summary(result, model.stem), *([reasons(result)] if explain else [])]
+        return "\n".join(lines)
+
     with all_done() as attempt:
         if output is not None:
             with attempt():
                 saved(lambda path: result.save(path, overwrite=overwrite), output)
-        if json is not None:
-            with attempt():
-                _write(document(result, model, output), json, overwrite)
-        with attempt():
-            _certify(result, asked, certificate, overwrite, options.left(time_limit))
-        if not quiet and str(json) != "-":
-            say("\n".join([summary(result, model.stem), *([reasons(result)] if explain else [])]))
+        makers = {
+            "--json": lambda: encode_lines(document(result, model, output)),
+            "--certificate": lambda: _certificate(result, asked, options.left(time_limit)),
+        }
+        outputs.write(makers, text)
     return 0
 
 
-def _asked(
-    layout: list[str] | None, pad: bool, backend: str | None, costs: Path | None, free_io: bool
-) -> dict[str, Any]:
-    """Return the user's options apart from the objective."""
-    return {
-        "layout": ";".join(layout) if layout else None,
-        "padding": pad,
-        "backend": backend,
-        "costs": costs,
-        "free_io": free_io,
-    }
-
-
-def _certify(
-    result: ConversionResult,
-    asked: dict[str, Any],
-    path: Path | None,
-    overwrite: bool,
-    time_limit: float | None,
-) -> None:
-    """Write the certificate of a conversion, if requested."""
-    if path is None:
-        return
+def _certificate(
+    result: ConversionResult, asked: dict[str, Any], time_limit: float | None
+) -> bytes:
     from layoutopt.base.limits import limited
     from layoutopt.certify.conversion import Asked, certify
     from layoutopt.io.certificate import certificate_bytes
@@ -190,16 +156,7 @@ def _certify(
     costs = asked["costs"] and asked["costs"].read_text("utf-8-sig")
     question = Asked(",".join(result.objectives), **{**asked, "costs": costs})
     with reserved_stdout():
-        data = certificate_bytes(certify(result, question, limited(time_limit)))
-    write_out(data, path, overwrite)
-
-
-def _check_target(path: Path | None, model: Path, overwrite: bool) -> None:
-    if path is not None and path.exists() and model.exists() and path.samefile(model):
-        raise InputError("is the model itself; give another name", file=str(path))
-    if path is not None and path.is_file() and not overwrite:
-        raise InputError("exists already; --overwrite replaces it", file=str(path))
-    options.check_target(path, overwrite)
+        return certificate_bytes(certify(result, question, limited(time_limit)))
 
 
 def summary(result: ConversionResult, name: str) -> str:
@@ -213,8 +170,9 @@ def summary(result: ConversionResult, name: str) -> str:
     if result.difference is not None:
         rows.append(["difference", f"{result.difference:.2g}, relative"])
     rows.append(["seconds", seconds(result.seconds.get("total"))])
-    lines = [f"{printable(name)}: {len(result.model.graph.node):,} nodes", table(rows, left=2), ""]
-    lines.append(table([["", "transforms", "bytes moved", "free"], *_tallies(result)]))
+    head = f"{printable(name)}: {len(result.model.graph.node):,} nodes"
+    tallies = Table(["", "transforms", "bytes moved", "free"], _tallies(result))
+    lines = [head, Table((), rows, left=2).text(), "", tallies.text()]
     lines += [line for note in result.notes for line in ("", f"  note: {note}")]
     if result.opaque:
         kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(result.opaque.items()))
@@ -267,9 +225,3 @@ def document(result: ConversionResult, model: Path, output: Path | None) -> dict
         "notes": list(result.notes),
         "partial": result.partial,
     }
-
-
-def _write(content: dict[str, Any], path: Path, overwrite: bool) -> None:
-    from layoutopt.base.files import encode_lines
-
-    write_out(encode_lines(content), path, overwrite)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.cli import options
-from layoutopt.cli.streams import all_done, note, reserved_stdout, say, shown, write_out
+from layoutopt.cli.options import Outputs, argument, option
+from layoutopt.cli.streams import note, reserved_stdout, shown
 
 if TYPE_CHECKING:
     from layoutopt.base.result import UnwindingResult
@@ -21,18 +20,12 @@ if TYPE_CHECKING:
 def command(
     instance: options.GraphPath,
     result: Annotated[
-        Path | None,
-        typer.Argument(metavar="RESULT", help="Its result; by default it is solved first."),
+        Path | None, argument("RESULT", "Its result; by default it is solved first.")
     ] = None,
-    pair: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="A B", help="Explain the pair of A and B.")
-    ] = None,
-    sink: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Explain the locations of this sink.")
-    ] = None,
+    pair: Annotated[tuple[str, str] | None, option("A B", "Explain the pair of A and B.")] = None,
+    sink: Annotated[str | None, option("NAME", "Explain the locations of this sink.")] = None,
     alternatives: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="With --sink, the number of pairs examined (3)."),
+        int | None, option("N", "With --sink, the number of pairs examined (3).")
     ] = None,
     time_limit: options.TimeLimit = None,
     memory_limit: options.MemoryLimit = None,
@@ -50,51 +43,30 @@ def command(
 
     The graph is solved again a few times with modified values of pairs.
     """
+    from layoutopt.explain.explanation import explanation_bytes
     from layoutopt.graphs.tiling import apply_hook_mode
 
-    options.check_limits(time_limit, 0.0, workers)
-    options.limit_memory(memory_limit)
-    targets = {"--json": json}
-    options.place_output(output, targets)
-    options.check_targets(targets, overwrite)
+    options.limit(time_limit, memory_limit, workers=workers)
+    outputs = Outputs({"--json": json}, overwrite, quiet, output)
     if (pair is None) == (sink is None):
         raise InputError("give either --pair A B or --sink NAME")
     if alternatives is not None and (pair is not None or alternatives < 0):
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
-    allowed = options.left(time_limit)
-    graph: GraphStore = reading.load(instance, allowed)[0]
-    graph = apply_hook_mode(graph, barriers)
+    graph = apply_hook_mode(reading.load(instance, options.left(time_limit))[0], barriers)
     names = [sink] if sink is not None else [*(pair or ())]
     _check(graph, names)
     with shown(quiet) as tell, reserved_stdout():
         how: dict[str, Any] = {"seed": seed, "workers": workers, "progress": tell}
         found = _result(graph, result, how | {"time_limit": options.left(time_limit)})
-        how["time_limit"] = options.left(time_limit)
-        told = None
         if found.layouts is not None:
+            how["time_limit"] = options.left(time_limit)
             told = _told(graph, found, result, names, alternatives, how)
-    if told is None:
-        return _nothing(found, instance)
-    _answer(graph.name, told, targets["--json"], overwrite, quiet)
+    if found.layouts is None:
+        why = found.infeasible and f"infeasible: {found.infeasible}"
+        note(f"layoutopt: {instance}: {why or f'no layouts to explain ({found.stopped})'}")
+        return options.exit_code(found)
+    outputs.write({"--json": lambda: explanation_bytes(graph.name, told)}, lambda: str(told))
     return 0
-
-
-def _answer(
-    name: str,
-    told: PairExplanation | SinkExplanation,
-    json: Path | None,
-    overwrite: bool,
-    quiet: bool,
-) -> None:
-    """Write and print an explanation."""
-    from layoutopt.explain.explanation import explanation_bytes
-
-    with all_done() as attempt:
-        if json is not None:
-            with attempt():
-                write_out(explanation_bytes(name, told), json, overwrite)
-        if not quiet and str(json) != "-":
-            say(str(told))
 
 
 def _check(graph: GraphStore, names: list[str]) -> None:
@@ -138,10 +110,3 @@ def _told(
             count = ALTERNATIVES if alternatives is None else alternatives
             return explain_sink(graph, found, names[0], alternatives=count, **how)
         return explain_pair(graph, found, *names, **how)
-
-
-def _nothing(result: UnwindingResult, instance: Path) -> int:
-    why = result.infeasible and f"infeasible: {result.infeasible}"
-    why = why or f"no layouts to explain ({result.stopped})"
-    note(f"layoutopt: {instance}: {why}")
-    return options.exit_code(result)

@@ -5,43 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from layoutopt.base.errors import InputError
 from layoutopt.cli import options
-from layoutopt.cli.streams import say, write_graph
+from layoutopt.cli.importing import check_graph_target, write_graph
+from layoutopt.cli.options import argument, flag, option
+from layoutopt.cli.streams import say
 
 
 def command(
     family: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="FAMILY", help="Name of the family; without it, families are listed."
-        ),
+        str | None, argument("FAMILY", "Name of the family; without it, families are listed.")
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the family; repeatable."),
+        list[str] | None, option("NAME=VALUE", "A parameter of the family; repeatable.", "--set")
     ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of random families.")] = None,
+    seed: Annotated[int | None, option("N", "Seed of random families.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File to write (.json, .json.gz); - is standard output.",
-        ),
+        option("FILE", "File to write (.json, .json.gz); - is standard output.", "--output", "-o"),
     ] = None,
-    listed: Annotated[
-        bool, typer.Option("--list", help="List all families with their parameters.")
-    ] = False,
+    listed: Annotated[bool, flag("List all families with their parameters.", "--list")] = False,
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Write an instance of a named family, or list the families."""
     from layoutopt.generate.families import FAMILIES, generate
-    from layoutopt.io.instance import check_name
 
     if family is None and (settings or seed is not None or output is not None):
         raise InputError(f"give a family; allowed: {', '.join(FAMILIES)}")
@@ -51,11 +39,8 @@ def command(
     given = _settings(settings or [], seed)
     if output is None:
         raise InputError("give --output FILE; - is standard output")
-    options.check_target(output, overwrite)
-    if str(output) != "-":
-        check_name(output)
-    graph = generate(family, given)
-    write_graph(graph, output, overwrite, quiet)
+    check_graph_target(output, overwrite)
+    write_graph(generate(family, given), output, overwrite, quiet)
     return 0
 
 

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import more
+from layoutopt.base.table import Table
 from layoutopt.cli import options
-from layoutopt.cli.streams import note, say, table
+from layoutopt.cli.options import argument, option
+from layoutopt.cli.streams import note, say
 
 if TYPE_CHECKING:
     from layoutopt.layout.layout import Layout
@@ -27,28 +30,18 @@ def _common(context: typer.Context) -> None:
         say(context.get_help())
 
 
-Text = Annotated[str, typer.Argument(metavar="LAYOUT", help="A layout in any notation.")]
+Text = Annotated[str, argument("LAYOUT", "A layout in any notation.")]
 Dialect = Annotated[
     str | None,
-    typer.Option(
-        metavar="DIALECT",
-        help="Notation of the layout: glow, tvm, onednn or xla; recognised by default.",
-    ),
+    option("DIALECT", "Notation of the layout: glow, tvm, onednn or xla; recognised by default."),
 ]
-Shape = Annotated[
-    str, typer.Argument(metavar="SHAPE", help="Sizes in logical order, such as 1,32,7,7.")
-]
+Shape = Annotated[str, argument("SHAPE", "Sizes in logical order, such as 1,32,7,7.")]
 Logical = Annotated[
     str | None,
-    typer.Option(
-        metavar="AXES", help="Names of the axes in the order of SHAPE, such as NCHW or OIHW."
-    ),
+    option("AXES", "Names of the axes in the order of SHAPE, such as NCHW or OIHW."),
 ]
 Bytes = Annotated[
-    int,
-    typer.Option(
-        "--element-bytes", metavar="N", help="Bytes of an element, for alignment and sizes."
-    ),
+    int, option("N", "Bytes of an element, for alignment and sizes.", "--element-bytes")
 ]
 
 SHOWN = 16
@@ -81,16 +74,14 @@ def parse(text: Text, dialect: Dialect = None) -> int:
                 rows.append([other, str(layout.to(other))])
             except LayoutError as error:
                 rows.append([other, f"- ({error.reason})"])
-    say(table(rows, left=2))
+    say(Table((), rows, left=2).text())
     return 0
 
 
 @app.command("convert", cls=options.Command)
 def convert(
     text: Text,
-    to: Annotated[
-        str, typer.Option(metavar="DIALECT", help="Notation to write: glow, tvm, onednn or xla.")
-    ],
+    to: Annotated[str, option("DIALECT", "Notation to write: glow, tvm, onednn or xla.")],
     dialect: Dialect = None,
     logical: Logical = None,
 ) -> int:
@@ -109,13 +100,7 @@ def offsets(
     element_bytes: Bytes = 4,
     svg: Annotated[
         Path | None,
-        typer.Option(
-            "--svg",
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Draw memory as a grid of elements (SVG).",
-        ),
+        option("FILE", "Draw memory as a grid of elements (SVG).", "--svg", "--output", "-o"),
     ] = None,
     overwrite: options.Overwrite = False,
 ) -> int:
@@ -134,7 +119,7 @@ def offsets(
         ["strides", " ".join(map(str, place.strides)) or "-"],
         ["bytes", f"{place.nbytes:,}, of which {place.padding:,} hold no element"],
     ]
-    say(table(rows, left=2))
+    say(Table((), rows, left=2).text())
     lines = drawing.memory_lines(place)
     if lines:
         say("\n  offset: elements there, by flat index in logical order")
@@ -148,8 +133,8 @@ def offsets(
 
 @app.command("transform", cls=options.Command)
 def transform(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="Current layout of the tensor.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="Wanted layout.")],
+    source: Annotated[str, argument("FROM", "Current layout of the tensor.")],
+    target: Annotated[str, argument("TO", "Wanted layout.")],
     shape: Shape,
     logical: Logical = None,
     element_bytes: Bytes = 4,
@@ -162,7 +147,7 @@ def transform(
     moved = "nothing: it is free" if found.is_free else f"{before:,} bytes read, {after:,} written"
     rows = [["from", str(found.source)], ["to", str(found.target)], ["moves", moved]]
     rows += [["" if n else "steps", line] for n, line in enumerate(found.lines)]
-    say(table(rows, left=2))
+    say(Table((), rows, left=2).text())
     return 0
 
 
@@ -194,10 +179,8 @@ def _places(place: Placement) -> str:
 
     count = math.prod(place.shape)
     index = np.unravel_index(np.arange(min(count, SHOWN)), place.shape) if place.shape else ()
-    rows = [[*place.logical.lower(), "offset"]]
+    head, rows = [*place.logical.lower(), "offset"], []
     for n, offset in enumerate(np.atleast_1d(place.offsets(index)).tolist()):
         rows.append([*(str(int(along[n])) for along in index), str(offset)])
-    lines = [table(rows, left=0)]
-    if count > SHOWN:
-        lines.append(f"  ... and {count - SHOWN:,} more elements")
-    return "\n".join(lines)
+    rest = more(count - SHOWN, "element")
+    return Table(head, rows, left=0).text() + (f"\n  {rest}" if rest else "")

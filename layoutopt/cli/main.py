@@ -23,7 +23,15 @@ from layoutopt.base.entries import LazyTable
 from layoutopt.base.errors import InputError, LayoutoptError
 from layoutopt.base.memory import memory_limit
 from layoutopt.cli import LOADED, options
-from layoutopt.cli.options import BAD_INPUT, BLAS_THREADS, HELP, SIGNALLED, Command
+from layoutopt.cli.options import (
+    BAD_INPUT,
+    BLAS_THREADS,
+    DEFECT,
+    HELP,
+    NO_ANSWER,
+    SIGNALLED,
+    Command,
+)
 from layoutopt.cli.streams import discard_stdout, flush, note, open_streams, say
 
 ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
@@ -32,14 +40,9 @@ ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
 
 @contextmanager
 def heard() -> Iterator[list[int]]:
-    """Handle :data:`ENDING` signals as Ctrl-C, unless they are ignored.
+    """Handle :data:`ENDING` signals as Ctrl-C, unless they are ignored; yield those received.
 
     A solver stops with its best solution, a batch run keeps its finished results.
-
-    Yields
-    ------
-    list of int
-        The received signals, without Ctrl-C.
     """
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -64,8 +67,6 @@ def heard() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-OUT_OF_TIME = 4
-INTERNAL = 70
 INTERRUPTED = SIGNALLED + signal.SIGINT
 
 HOUSE = Path(__file__).parents[1]
@@ -143,10 +144,7 @@ def start() -> None:
 def main(begun: float | None = None) -> None:
     """Run the command line; errors become one line on stderr and an exit code.
 
-    Parameters
-    ----------
-    begun
-        ``time.monotonic()`` from which time limits and measured seconds count; now by default.
+    Time limits and measured seconds count from ``begun`` on, a value of ``time.monotonic()``.
     """
     options.begin(time.monotonic() if begun is None else begun)
     open_streams()
@@ -180,7 +178,7 @@ def _run(signals: Sequence[int]) -> int:
         return _refuse("out of memory; nothing is written")
     except TimeoutError as error:
         note(f"layoutopt: {str(error) or 'time ran out'}")
-        return OUT_OF_TIME
+        return NO_ANSWER
     except BrokenPipeError:  # the reader of the output has closed it
         discard_stdout()
         return 0
@@ -217,4 +215,4 @@ def _refuse(reason: str) -> int:
 
 def _defect(reason: str) -> int:
     note(f"layoutopt: internal error, no result: {' '.join(reason.split())}")
-    return INTERNAL
+    return DEFECT

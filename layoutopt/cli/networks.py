@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,9 @@ from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import counted, exact, ratio, relative, seconds
 from layoutopt.base.table import Table
 from layoutopt.cli import options
-from layoutopt.cli.streams import all_done, note, reserved_stdout, say, shown, table, write_out
+from layoutopt.cli.check import verified
+from layoutopt.cli.options import Outputs
+from layoutopt.cli.streams import note, reserved_stdout, say, shown
 
 if TYPE_CHECKING:
     from layoutopt.network import Network, Solution
@@ -22,24 +23,10 @@ SHOWN = 12
 
 
 def load(path: Path, time_limit: float | None = None) -> tuple[Network, float]:
-    """Read a network; return it with the seconds that this took.
-
-    Raises
-    ------
-    TimeoutError
-        If it takes longer than the limit.
-    """
-    from layoutopt.base.deadline import LATE, grace, run_with_timeout
-    from layoutopt.base.limits import limited
+    """Read a network; return it with the seconds that this took."""
     from layoutopt.network import read
 
-    begun, limits = time.monotonic(), limited(time_limit)
-    last = limits.deadline + max(grace(limits), LATE)
-    try:
-        found = run_with_timeout(lambda: read(path), lambda: time.monotonic() >= last)
-    except TimeoutError:
-        raise TimeoutError(f"{path}: time ran out while reading") from None
-    return found, time.monotonic() - begun
+    return options.read_in_time(path, partial(read, path), time_limit)
 
 
 def refuse(path: Path, given: dict[str, Any]) -> None:
@@ -50,80 +37,54 @@ def refuse(path: Path, given: dict[str, Any]) -> None:
             raise InputError(f"--{name} does not apply to cost networks", file=str(path))
 
 
-@dataclass(frozen=True)
-class NetworkCall:
-    """Options of ``solve`` for cost networks."""
+def solve_network(
+    path: Path,
+    solver: str,
+    start: Path | None,
+    search: options.Search,
+    outputs: Outputs,
+    no_seconds: bool,
+) -> Solution:
+    """Solve one network, write the requested files, and print a summary."""
+    from layoutopt.io.solution import solution_bytes, solution_document
+    from layoutopt.network import solve
+    from layoutopt.network.certify import network_hash
 
-    solver: str
-    start: Path | None
-    search: options.Search
-    overwrite: bool
-    no_seconds: bool
-    others: dict[str, Any]
+    network, read = load(path, search.left)
+    begun = None if start is None else _labels(start, network)
+    certificate = "--certificate" in outputs.given
+    with shown(search.quiet) as tell, reserved_stdout():
+        asked: dict[str, Any] = {"certificate": certificate, "progress": tell, **search.asked()}
+        found = solve(network, start=begun, solver=solver, **asked)
+    times = {"read": read, "solve": found.seconds, "total": options.spent()}
+    times = {} if no_seconds else times
 
-    def solve(self, path: Path, targets: options.Targets) -> Solution:
-        """Solve one network, write the requested files, and print a summary."""
-        from layoutopt.network import solve
+    def document() -> bytes:
+        return solution_bytes(solution_document(found, times, network_hash(network)))
 
-        refuse(path, self.others)
-        network, read = load(path, self.search.left)
-        start = None if self.start is None else begun(self.start, network)
-        certificate = targets["--certificate"]
-        with shown(self.search.quiet) as tell, reserved_stdout():
-            found = solve(
-                network,
-                start=start,
-                solver=self.solver,
-                certificate=certificate is not None,
-                progress=tell,
-                **self.search.asked(),
-            )
-        times = {"read": read, "solve": found.seconds, "total": options.spent()}
-        times = {} if self.no_seconds else times
-        with all_done() as attempt:
-            if targets["--json"] is not None:
-                with attempt():
-                    self._write(found, times, targets["--json"])
-            if certificate is not None:
-                with attempt():
-                    self._certify(found, certificate)
-            if not self.search.quiet and "-" not in map(str, targets.values()):
-                say(summary(found, times.get("total")))
-        if found.infeasible:
-            note(f"layoutopt: {path}: infeasible: {_why(found)}")
-        return found
-
-    def _write(self, found: Solution, times: dict[str, float], path: Path) -> None:
-        from layoutopt.io.solution import solution_bytes, solution_document
-        from layoutopt.network.certify import network_hash
-
-        document = solution_document(found, times, network_hash(found.network))
-        write_out(solution_bytes(document), path, self.overwrite)
-
-    def _certify(self, found: Solution, path: Path) -> None:
-        from layoutopt.io.certificate import certificate_bytes
-
-        if found.certificate is None:
-            note(f"layoutopt: {path}: no certificate is written: {found.uncertified}")
-            return
-        write_out(certificate_bytes(found.certificate), path, self.overwrite)
-        if found.uncertified:
-            note(f"layoutopt: {path}: {found.uncertified}")
+    makers = {"--json": document, "--certificate": lambda: _certificate(found, outputs)}
+    outputs.write(makers, lambda: summary(found, times.get("total")))
+    if found.infeasible:
+        why = "" if found.why is None else " ".join(str(found.why).split())
+        note(f"layoutopt: {path}: infeasible: {why or 'no labelling is allowed'}")
+    return found
 
 
-def _why(found: Solution) -> str:
-    why = "" if found.why is None else " ".join(str(found.why).split())
-    return why or "no labelling is allowed"
+def _certificate(found: Solution, outputs: Outputs) -> bytes | None:
+    """Return a solution's certificate; or print why there is none, or what it lacks."""
+    from layoutopt.io.certificate import certificate_bytes
+
+    path = outputs.given["--certificate"]
+    if found.certificate is None:
+        note(f"layoutopt: {path}: no certificate is written: {found.uncertified}")
+        return None
+    if found.uncertified:
+        note(f"layoutopt: {path}: {found.uncertified}")
+    return certificate_bytes(found.certificate)
 
 
-def begun(path: Path, network: Network) -> list[int]:
-    """Return the labels of a solution file.
-
-    Raises
-    ------
-    InputError
-        If the file is not a solution, or has no labels.
-    """
+def _labels(path: Path, network: Network) -> list[int]:
+    """Return the labels of a network's solution file."""
     from layoutopt.io.solution import read_solution
 
     labels = read_solution(path).labels
@@ -136,13 +97,7 @@ def begun(path: Path, network: Network) -> list[int]:
 
 
 def summary(found: Solution, total: float | None) -> str:
-    """Return the summary of a solution as text.
-
-    Parameters
-    ----------
-    total
-        Seconds of the whole call.
-    """
+    """Return the summary of a solution as text, with the seconds of the whole call."""
     network = found.network
     edges = len(network.equal_edges) + len(network.table_edges) + len(network.ties)
     rows = sum(usage.rows for usage in network.usages)
@@ -157,17 +112,11 @@ def summary(found: Solution, total: float | None) -> str:
         ("solver", found.solver),
         ("seconds", seconds(total)),
     ]
-    width = max(len(value) for _, value in verdict)
-    lines = [
-        f"{printable(network.name or 'unnamed')}: {', '.join(size)}",
-        Table((), [(name, value.ljust(width)) for name, value in verdict]).text(),
-    ]
-    labels = [*found.labels.items()]
-    if labels:
-        shown_ = [[printable(node), printable(str(label))] for node, label in labels[:SHOWN]]
-        lines += ["", table([["node", "label"], *shown_], left=2)]
-    if len(labels) > SHOWN:
-        lines.append(f"  ... and {len(labels) - SHOWN:,} more nodes")
+    head = f"{printable(network.name or 'unnamed')}: {', '.join(size)}"
+    lines = [head, Table((), verdict, left=2).text()]
+    if found.labels:
+        labels = [[node, str(label)] for node, label in found.labels.items()]
+        lines += ["", Table(["node", "label"], labels, 2, SHOWN, "node").text()]
     return "\n".join(lines)
 
 
@@ -177,7 +126,6 @@ def _number(value: Any) -> str:
 
 def check(path: Path, result: Path | None, certificate: Path | None, quiet: bool) -> int:
     """Check a solution, a certificate or both; return the exit code."""
-    from layoutopt.certificate.refused import Refused
     from layoutopt.io.certificate import read_certificate
     from layoutopt.io.solution import read_solution
     from layoutopt.network.certify import check_answer, check_certificate, network_hash
@@ -188,24 +136,25 @@ def check(path: Path, result: Path | None, certificate: Path | None, quiet: bool
     if document is not None and document.network_hash not in (None, network_hash(network)):
         raise InputError("belongs to another network", "$.network_hash", str(result))
     if certificate is not None:
-        try:
-            verdict = check_certificate(network, read_certificate(certificate), str(certificate))
-        except Refused as why:
-            say(f"{certificate}: refused: {why}")
-            return 1
+        evidence = read_certificate(certificate)
+        check = partial(check_certificate, network, evidence, str(certificate))
+        verdict = verified(certificate, check)
+        if verdict is None:
+            return options.WRONG
     if document is not None:
         fault = check_answer(network, document.answer(), verdict)
+        if fault or not quiet:
+            say(f"{result}: {fault or _holds(document)}")
         if fault:
-            say(f"{result}: {fault}")
-            return 1
-        if not quiet:
-            say(f"{result}: {_holds(document)}")
-    if verdict is not None and not quiet:
+            return options.WRONG
+    if quiet:
+        return 0
+    if verdict is not None:
         word = "a solver's bound is unverified" if verdict.unverified else "nothing is unverified"
         known = ("objective", verdict.objective), ("bound", verdict.bound)
         numbers = [f"{name} {_number(x)}" for name, x in known if x is not None]
         say(f"{certificate}: accepted: {', '.join([verdict.status, *numbers])}; {word}")
-    elif document is not None and not quiet and (document.bound is not None or not document.labels):
+    elif document is not None and (document.bound is not None or not document.labels):
         what = "status" if document.labels is None else "bound"
         say(f"{result}: not checked: {what}; `solve --certificate` writes what proves it")
     return 0
@@ -225,11 +174,11 @@ def compare_networks(
     paths: Sequence[Path],
     solvers: Sequence[str] | None,
     search: options.Search,
-    targets: options.Targets,
+    outputs: Outputs,
     no_seconds: bool,
-    overwrite: bool,
 ) -> int:
     """Compare solvers on networks; print and write the table; return the exit code."""
+    from layoutopt.base.files import encode
     from layoutopt.io.solution import solution_document
     from layoutopt.network.certify import network_hash
 
@@ -246,14 +195,13 @@ def compare_networks(
         documents += [solution_document(x, t, own) for x, t in zip(found, times, strict=True)]
         if found[-1].stopped == "interrupted":
             break
-    with all_done() as attempt:
-        for option, target in targets.items():
-            if target is not None:
-                with attempt():
-                    data = _encoded(option, Table(COLUMNS, rows, left=3), documents)
-                    write_out(data, target, overwrite)
-        if not search.quiet and "-" not in map(str, targets.values()):
-            say(table([COLUMNS, *rows], left=3, indent=""))
+    table = Table(COLUMNS, rows, left=3)
+    makers = {
+        "--json": lambda: b"[" + b",\n".join(map(encode, documents)) + b"]\n",
+        "--csv": lambda: table.csv().encode(),
+        "--markdown": lambda: table.markdown().encode(),
+    }
+    outputs.write(makers, lambda: table.text(""))
     return max(codes, default=0)
 
 
@@ -291,11 +239,3 @@ def _rows(name: str, found: Sequence[Solution], no_seconds: bool) -> Iterator[li
         numbers = [_number(x.objective), _number(x.bound), ratio(x.gap), ratio(left)]
         spent = "-" if no_seconds else seconds(x.seconds)
         yield [name, x.solver, str(x.status), *numbers, spent]
-
-
-def _encoded(option: str, made: Table, documents: Sequence[Any]) -> bytes:
-    from layoutopt.base.files import encode
-
-    if option == "--json":
-        return b"[" + b",\n".join(map(encode, documents)) + b"]\n"
-    return (made.csv() if option == "--csv" else made.markdown()).encode()

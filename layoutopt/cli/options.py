@@ -1,4 +1,4 @@
-"""Options shared by several commands."""
+"""Options and steps that several commands share: limits, reading, and files to write."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import InitVar, dataclass, fields, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -19,23 +19,20 @@ from typer.core import TyperCommand
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import check_writable
 from layoutopt.cli import LOADED
-from layoutopt.cli.streams import STDOUT_NAME, reserved_stdout, shown
+from layoutopt.cli.streams import STDOUT_NAME, all_done, reserved_stdout, say, shown, write_out
 
 if TYPE_CHECKING:
-    from layoutopt.base.result import Piece, UnwindingResult
+    from layoutopt.base.result import UnwindingResult
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.network import Solution
 
-    Layouts: TypeAlias = dict[str, tuple[Piece, ...]]
+T = TypeVar("T")
 
 MOMENT = 1e-3
 """Smallest time limit in seconds that remains after reading, unless the limit is 0."""
 
-BAD_INPUT = 2
-"""Exit code for invalid input."""
-
-SIGNALLED = 128
-"""Exit code minus signal number of a process that a signal ended."""
+WRONG, BAD_INPUT, INFEASIBLE, NO_ANSWER, DEFECT, SIGNALLED = 1, 2, 3, 4, 70, 128
+"""Exit codes; a signal's number is added to the last one."""
 
 BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that limit the threads of BLAS libraries, by default one per core."""
@@ -47,11 +44,6 @@ def begin(when: float) -> None:
     """Set the start of the command, a value of ``time.monotonic()``."""
     global _begun
     _begun = when
-
-
-def begun() -> float:
-    """Return the start of the command."""
-    return _begun
 
 
 def spent() -> float:
@@ -125,157 +117,97 @@ class Command(TyperCommand):
                     formatter.write_dl(lines)
 
 
+def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """Declare an option, by default named after its parameter."""
+    return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def argument(metavar: str, text: str) -> Any:
+    """Declare an argument."""
+    return typer.Argument(metavar=metavar, help=text)
+
+
+def flag(text: str, *names: str) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(*names, help=text)
+
+
 _GRAPH = (
     "An instance (.json, .json.gz), an ONNX model (.onnx), a Python function that returns a graph "
     "(module:function), or - to read a file from standard input"
 )
 _INSTANCE = f"{_GRAPH}; or a cost network (.json, .npz, .cfn, .wcsp, .uai)."
-GraphPath = Annotated[Path, typer.Argument(metavar="INSTANCE", help=f"{_GRAPH}.")]
-InstancePath = Annotated[Path, typer.Argument(metavar="INSTANCE", help=_INSTANCE)]
-InstancePaths = Annotated[list[Path], typer.Argument(metavar="INSTANCE", help=_INSTANCE)]
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model; - reads standard input.")
-]
+GraphPath = Annotated[Path, argument("INSTANCE", f"{_GRAPH}.")]
+InstancePath = Annotated[Path, argument("INSTANCE", _INSTANCE)]
+InstancePaths = Annotated[list[Path], argument("INSTANCE", _INSTANCE)]
+Model = Annotated[Path, argument("MODEL.onnx", "An ONNX model; - reads standard input.")]
 SOLVER_NAMES = (
     "Exact: auto, cpsat, mip.  Heuristics: refined, isolating-cuts, alpha-expansion, rounded, "
     "random-greedy, greedy0.  Or your own, as module:function."
 )
-Solver = Annotated[str, typer.Option(metavar="NAME", help=SOLVER_NAMES)]
 TimeLimit = Annotated[
-    float | None,
-    typer.Option(metavar="SECONDS", help="Time limit of the whole command; none by default."),
+    float | None, option("SECONDS", "Time limit of the whole command; none by default.")
 ]
 MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-limit", metavar="SIZE", help="Memory limit of this process, such as 4G or 512M."
-    ),
+    str | None, option("SIZE", "Memory limit of this process, such as 4G or 512M.")
 ]
-Gap = Annotated[
-    float,
-    typer.Option(metavar="RATIO", help="Relative gap at which to stop; 0 means proven optimality."),
-]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")]
-Workers = Annotated[
-    int,
-    typer.Option(metavar="N", help="Search threads; with 1, runs are reproducible."),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no summary.")]
-Json = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the result as JSON; - is standard output."),
-]
+Seed = Annotated[int, option("N", "Seed of all random choices.")]
+Workers = Annotated[int, option("N", "Search threads; with 1, runs are reproducible.")]
+Quiet = Annotated[bool, flag("Print no progress and no summary.", "--quiet", "-q")]
+Json = Annotated[Path | None, option("FILE", "Write the result as JSON; - is standard output.")]
 Output = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        "FILE",
+        "File to write; its extension says the format, - is standard output.",
         "--output",
         "-o",
-        metavar="FILE",
-        help="File to write; its extension says the format, - is standard output.",
     ),
 ]
-Html = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Write an HTML report; - is standard output."),
-]
+Html = Annotated[Path | None, option("FILE", "Write an HTML report; - is standard output.")]
+Svg = Annotated[Path | None, option("FILE", "Write a picture as SVG; - is standard output.")]
+Png = Annotated[Path | None, option("FILE", "Write a picture as PNG.")]
 Certificate = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Write a certificate that `check` verifies without a solver."
-    ),
+    Path | None, option("FILE", "Write a certificate that `check` verifies without a solver.")
 ]
 NoSeconds = Annotated[
     bool,
-    typer.Option(
-        "--no-seconds", help="Omit measured times, so that equal runs write identical files."
-    ),
+    flag("Omit measured times, so that equal runs write identical files.", "--no-seconds"),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")]
-Fixed = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="RESULT",
-        help="Keep the layouts of this result, which may have only some of the sinks.",
-    ),
-]
-Start = Annotated[
-    Path | None,
-    typer.Option(metavar="RESULT", help="Start the search from the layouts of this result."),
-]
-Attractions = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE|cycles",
-        help="Values of pairs: a TOML file that replaces the built-in values for ONNX models, or "
-        "'cycles' for the cycles that a mismatch costs on the tile memory.",
-    ),
-]
-Tiles = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PRESET|FILE",
-        help="Tile memory (preset or JSON file); replaces the one of the instance.",
-    ),
-]
+Overwrite = Annotated[bool, flag("Replace an existing output file.", "--overwrite")]
 Barriers = Annotated[
     str | None,
-    typer.Option(
-        metavar="opaque|simulated",
-        help="On a tile memory: compute where outputs of barriers lie by their hooks "
-        "(simulated, the default), or ignore hooks (opaque).",
+    option(
+        "opaque|simulated",
+        "On a tile memory: compute where outputs of barriers lie by their hooks (simulated, the "
+        "default), or ignore hooks (opaque).",
     ),
 ]
-Dim = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension of an ONNX model."
-    ),
-]
-
-Training = Annotated[
-    str | None,
-    typer.Option(
-        metavar="sgd|momentum|adam",
-        help="Add the backward pass and the weight update of an ONNX model.",
-    ),
-]
-
-
-CYCLES = "cycles"
-"""Keyword for values computed from the tile memory."""
 
 
 def exit_code(result: UnwindingResult | Solution) -> int:
-    """Return 0 for a solution, 3 for proved infeasibility, 4 otherwise."""
-    return {"infeasible": 3, "unknown": 4}.get(str(result.status), 0)
+    """Return the exit code of an answer."""
+    return {"infeasible": INFEASIBLE, "unknown": NO_ANSWER}.get(str(result.status), 0)
 
 
-def check_limits(time_limit: float | None, gap: float, workers: int) -> None:
-    """Raise InputError for invalid limits."""
+def limit(
+    time_limit: float | None, memory: str | None = None, gap: float = 0.0, workers: int = 1
+) -> None:
+    """Refuse invalid limits, and set the memory limit, which ends with the command."""
     if time_limit is not None and not (time_limit >= 0 and math.isfinite(time_limit)):
         raise InputError(f"--time-limit {time_limit}: must be a number of seconds, 0 or more")
     if not (gap >= 0 and math.isfinite(gap)):
         raise InputError(f"--gap {gap}: must be a ratio, 0 or more")
     if workers < 1:
         raise InputError(f"--workers {workers}: must be 1 or more")
-
-
-def limit_memory(size: str | None) -> None:
-    """Set a command's memory limit, which ends with the command.
-
-    Raises
-    ------
-    InputError
-        If it is malformed, or exceeded already.
-    """
-    if size is None:
+    if memory is None:
         return
     from layoutopt.base.memory import set_limit
     from layoutopt.registry import load_all
 
     load_all()  # before the limit, as a failed import cannot be repeated
     try:
-        set_limit(size)
+        set_limit(memory)
     except InputError as error:
         raise InputError(f"--memory-limit: {error.reason}") from None
 
@@ -302,7 +234,7 @@ def check_target(path: Path | None, overwrite: bool) -> None:
             raise InputError(reason, file=str(path)) from None
 
 
-Targets: TypeAlias = dict[str, Path | None]
+Files: TypeAlias = dict[str, Path | None]
 """Output files by option."""
 
 FORMS = {
@@ -316,71 +248,90 @@ FORMS = {
 """File suffixes for which ``-o`` stands for these options."""
 
 
-def place_output(output: Path | None, targets: Targets) -> None:
-    """Assign the file of ``-o`` to the option of its suffix.
-
-    Raises
-    ------
-    InputError
-        If the suffix is unknown, or the option has a file already.
-    """
+def place_output(output: Path | None, files: Files) -> None:
+    """Assign the file of ``-o`` to the option of its suffix."""
     if output is None:
         return
-    forms = {option: FORMS[option] for option in targets if option in FORMS}
+    forms = {option: FORMS[option] for option in files if option in FORMS}
     fitting = [option for option, endings in forms.items() if output.name.endswith(endings)]
     if str(output) == "-" or (output.exists() and not output.is_file()):  # without suffix
         fitting = list(forms)
     if not fitting:
         allowed = ", ".join(ending for endings in forms.values() for ending in endings)
         raise InputError(f"-o must end in {allowed}, or be -", file=str(output))
-    if targets[fitting[0]] is not None:
+    if files[fitting[0]] is not None:
         raise InputError(f"give -o or {fitting[0]}, not both", file=str(output))
-    targets[fitting[0]] = output
+    files[fitting[0]] = output
 
 
-def check_targets(targets: Targets, overwrite: bool) -> None:
-    """Refuse output files that must not be replaced, or are given twice."""
-    seen: dict[Path, str] = {}
-    for option, path in targets.items():
-        check_target(path, overwrite)
-        if path is None:
-            continue
-        place = path if str(path) == "-" else Path(os.path.realpath(path))
-        if place in seen:
-            raise InputError(f"{seen[place]} and {option} name the same file", file=str(path))
-        seen[place] = option
+@dataclass
+class Outputs:
+    """The files that a command writes, by option, which are checked before any work.
 
-
-def sizes(dims: list[str] | None) -> dict[str, int]:
-    """Parse symbolic dimensions of the form ``NAME=SIZE``."""
-    found = {}
-    for text in dims or []:
-        name, _, size = text.rpartition("=")
-        if not name or not size.isdecimal():
-            raise InputError(f"--dim {text}: must be NAME=SIZE, such as --dim batch=1")
-        found[name] = int(size)
-    return found
-
-
-def layouts(path: Path | None, graph: Graph, barriers: str | None) -> Layouts | None:
-    """Return the layouts of a graph's result file; ``None`` without one.
-
-    Raises
-    ------
-    InputError
-        If the file is not a result, belongs to another graph, or has no layouts.
+    A text is printed beside them, unless the command is quiet or a file is standard output.
     """
-    if path is None:
-        return None
-    from layoutopt.graphs.tiling import apply_hook_mode
-    from layoutopt.io.instance import check_hash
-    from layoutopt.io.result import read_result
 
-    found = read_result(path)
-    check_hash(found.instance_hash, apply_hook_mode(graph, barriers), str(path))
-    if found.layouts is None:
-        raise InputError("has no layouts", "$.layouts", str(path))
-    return found.layouts
+    files: Files
+    overwrite: bool
+    quiet: bool = False
+    output: InitVar[Path | None] = None
+
+    def __post_init__(self, output: Path | None) -> None:
+        place_output(output, self.files)
+        seen: dict[Path, str] = {}
+        for name, path in self.given.items():
+            check_target(path, self.overwrite)
+            place = path if str(path) == "-" else Path(os.path.realpath(path))
+            if place in seen:
+                raise InputError(f"{seen[place]} and {name} name the same file", file=str(path))
+            seen[place] = name
+        if "--png" in self.given:
+            from layoutopt.report import raster
+
+            if str(self.files["--png"]) == "-":
+                raise InputError("--png -: a file is required")
+            raster.check_installed()
+
+    @property
+    def given(self) -> dict[str, Path]:
+        """The files to write, by option."""
+        return {option: path for option, path in self.files.items() if path is not None}
+
+    @property
+    def pictured(self) -> bool:
+        """Whether a picture is to be written."""
+        return "--svg" in self.given or "--png" in self.given
+
+    @property
+    def readable(self) -> bool:
+        """Whether a text is printed."""
+        return not self.quiet and "-" not in map(str, self.given.values())
+
+    def write(
+        self,
+        makers: Mapping[str, Callable[[], bytes | None]],
+        text: Callable[[], str] = str,
+    ) -> None:
+        """Write the files for which there are makers, then print the text; all are attempted.
+
+        A maker may return ``None`` if there is nothing to write.
+        """
+        with all_done() as attempt:
+            for name, path in self.given.items():
+                if name in makers:
+                    with attempt():
+                        data = makers[name]()
+                        if data is not None:
+                            write_out(data, path, self.overwrite)
+            if self.readable:
+                say(text())
+
+
+def picture_makers(svg: str) -> dict[str, Callable[[], bytes]]:
+    """Return makers of the files of a picture."""
+    from layoutopt.report import raster
+
+    return {"--svg": lambda: f"{svg}\n".encode(), "--png": lambda: raster.png(svg)}
 
 
 @dataclass(frozen=True)
@@ -388,19 +339,19 @@ class Search:
     """Options of solving; a time limit counts from the start of the command or instance."""
 
     time_limit: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Time limit of each solve; none by default."),
+        float | None, option("SECONDS", "Time limit of each solve; none by default.")
     ] = None
     memory_limit: MemoryLimit = None
-    gap: Gap = 0.0
+    gap: Annotated[
+        float, option("RATIO", "Relative gap at which to stop; 0 means proven optimality.")
+    ] = 0.0
     seed: Seed = 0
     workers: Workers = 1
     quiet: Quiet = False
 
     def begin(self) -> None:
         """Refuse invalid limits, and set the memory limit."""
-        check_limits(self.time_limit, self.gap, self.workers)
-        limit_memory(self.memory_limit)
+        limit(self.time_limit, self.memory_limit, self.gap, self.workers)
 
     @property
     def left(self) -> float | None:
@@ -413,49 +364,59 @@ class Search:
         return {"time_limit": self.left, **more}
 
 
+CYCLES = "cycles"
+"""Keyword for values computed from the tile memory."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """Options of reading a graph."""
 
-    attractions: Attractions = None
-    dim: Dim = None
-    training: Training = None
-    tiles: Tiles = None
+    attractions: Annotated[
+        Path | None,
+        option(
+            "FILE|cycles",
+            "Values of pairs: a TOML file that replaces the built-in values for ONNX models, or "
+            "'cycles' for the cycles that a mismatch costs on the tile memory.",
+        ),
+    ] = None
+    dim: Annotated[
+        list[str] | None, option("NAME=SIZE", "Size of a symbolic dimension of an ONNX model.")
+    ] = None
+    training: Annotated[
+        str | None,
+        option(
+            "sgd|momentum|adam", "Add the backward pass and the weight update of an ONNX model."
+        ),
+    ] = None
+    tiles: Annotated[
+        str | None,
+        option(
+            "PRESET|FILE", "Tile memory (preset or JSON file); replaces the one of the instance."
+        ),
+    ] = None
 
     def load(
         self, path: Path, time_limit: float | None = None, quiet: bool = True
     ) -> tuple[Graph, float]:
-        """Read a graph, with a message on a terminal; return it with the seconds that this took.
-
-        Raises
-        ------
-        TimeoutError
-            If it takes longer than the limit.
-        """
-        from layoutopt.base.deadline import LATE, grace, run_with_timeout
-        from layoutopt.base.limits import Progress, limited
+        """Read a graph, with a message on a terminal; return it with the seconds that this took."""
+        from layoutopt.base.limits import Progress
         from layoutopt.io.instance import tile_memory
         from layoutopt.reading import read
 
-        started = time.monotonic()
         memory = None if self.tiles is None else tile_memory(self.tiles)
         by_cycles = str(self.attractions) == CYCLES
         values = None if by_cycles else self.attractions
-        limits, given = limited(time_limit), sizes(self.dim)
-        work = partial(read, path, attractions=values, dims=given, training=self.training)
+        work = partial(
+            read, path, attractions=values, dims=_sizes(self.dim), training=self.training
+        )
         with shown(quiet) as tell, reserved_stdout():  # a function that builds a graph may print
             if tell is not None:
                 tell(Progress("reading", spent()))
-            try:
-                last = limits.deadline + max(grace(limits), LATE)
-                graph = run_with_timeout(work, lambda: time.monotonic() >= last)
-            except TimeoutError:
-                raise TimeoutError(f"{path}: time ran out while reading") from None
+            graph, seconds = read_in_time(path, work, time_limit)
         if memory is not None:
             graph.tile_memory = memory
-        if by_cycles:
-            graph = _in_cycles(graph, path)
-        return graph, time.monotonic() - started
+        return _in_cycles(graph, path) if by_cycles else graph, seconds
 
 
 def _in_cycles(graph: Graph, path: Path) -> Graph:
@@ -465,3 +426,28 @@ def _in_cycles(graph: Graph, path: Path) -> Graph:
         reason = "has no tile memory, which --attractions cycles requires; give one by --tiles"
         raise InputError(reason, file=str(path))
     return cycle_values(graph)
+
+
+def _sizes(dims: list[str] | None) -> dict[str, int]:
+    """Parse symbolic dimensions of the form ``NAME=SIZE``."""
+    found = {}
+    for text in dims or []:
+        name, _, size = text.rpartition("=")
+        if not name or not size.isdecimal():
+            raise InputError(f"--dim {text}: must be NAME=SIZE, such as --dim batch=1")
+        found[name] = int(size)
+    return found
+
+
+def read_in_time(path: Path, work: Callable[[], T], time_limit: float | None) -> tuple[T, float]:
+    """Read a file; return what it holds with the seconds that this took, or raise TimeoutError."""
+    from layoutopt.base.deadline import LATE, grace, run_with_timeout
+    from layoutopt.base.limits import limited
+
+    started, limits = time.monotonic(), limited(time_limit)
+    last = limits.deadline + max(grace(limits), LATE)
+    try:
+        found = run_with_timeout(work, lambda: time.monotonic() >= last)
+    except TimeoutError:
+        raise TimeoutError(f"{path}: time ran out while reading") from None
+    return found, time.monotonic() - started

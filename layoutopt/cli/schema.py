@@ -6,9 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from layoutopt.cli import options
+from layoutopt.cli.options import argument, option
 from layoutopt.cli.streams import say
 
 
@@ -22,14 +21,11 @@ class Format(StrEnum):
 
 def command(
     which: Annotated[
-        Format,
-        typer.Argument(metavar="instance|result|network", help="File format; instance by default."),
+        Format, argument("instance|result|network", "File format; instance by default.")
     ] = Format.INSTANCE,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="File to write; standard output by default."
-        ),
+        option("FILE", "File to write; standard output by default.", "--output", "-o"),
     ] = None,
     overwrite: options.Overwrite = False,
 ) -> int:

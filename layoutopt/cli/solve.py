@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import exact, number, ratio
+from layoutopt.base.table import Table
 from layoutopt.cli import options
-from layoutopt.cli.options import BAD_INPUT
-from layoutopt.cli.streams import (
-    all_done,
-    both,
-    command_line,
-    note,
-    reserved_stdout,
-    say,
-    shown,
-    table,
-    write_out,
-)
+from layoutopt.cli.options import Outputs, flag, option
+from layoutopt.cli.streams import all_done, command_line, note, reserved_stdout, say, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from layoutopt.base.limits import Trace
-    from layoutopt.base.result import UnwindingResult
+    from layoutopt.base.limits import Progress, Trace
+    from layoutopt.base.result import Piece, UnwindingResult
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.machine.whatif import CapacityPoint, ShadowPrices, SmallestMachine
     from layoutopt.network import Solution
+
+    Answer: TypeAlias = UnwindingResult | Solution
 
 SHOWN = 12
 """Rows of a table of prices."""
@@ -47,25 +36,21 @@ class Questions:
 
     capacity_sweep: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B,...",
-            help="On a tile memory, also solve with its bytes per tile times each of these "
-            "factors.",
+        option(
+            "A,B,...",
+            "On a tile memory, also solve with its bytes per tile times each of these factors.",
         ),
     ] = None
     sweep_csv: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the scores of --capacity-sweep as CSV; - is standard output.",
-        ),
+        option("FILE", "Write the scores of --capacity-sweep as CSV; - is standard output."),
     ] = None
     prices: Annotated[
         bool,
-        typer.Option(
+        flag(
+            "On a tile memory, also print what a byte of each tile is worth, and what each sink "
+            "costs at these prices.",
             "--prices",
-            help="On a tile memory, also print what a byte of each tile is worth, and what each "
-            "sink costs at these prices.",
         ),
     ] = False
 
@@ -74,125 +59,53 @@ class Questions:
         """Factors of the machine's capacity, as written; none without a sweep."""
         return () if self.capacity_sweep is None else _scales(self.capacity_sweep)
 
-    def __bool__(self) -> bool:
-        return self.capacity_sweep is not None or self.prices
-
     @property
-    def option(self) -> str:
-        """The first of these options that is given."""
-        return "--prices" if self.capacity_sweep is None else "--capacity-sweep"
+    def asked(self) -> str:
+        """The first of these options that is given, if any."""
+        if self.capacity_sweep is not None:
+            return "--capacity-sweep"
+        return "--prices" if self.prices else ""
 
     def check(self, fixed: Path | None) -> None:
         """Refuse incompatible options."""
         if self.sweep_csv is not None and self.capacity_sweep is None:
             raise InputError("--sweep-csv FILE requires --capacity-sweep A,B,...")
-        if self and fixed is not None:
-            raise InputError(f"{self.option} cannot be combined with --fixed")
+        if self.asked and fixed is not None:
+            raise InputError(f"{self.asked} cannot be combined with --fixed")
 
+    def check_machine(self, graph: Graph) -> None:
+        """Refuse these options without a tile memory."""
+        if self.asked and graph.tile_memory is None:
+            needs = "requires a tile memory; give one by --tiles PRESET|FILE"
+            raise InputError(f"{self.asked} {needs}")
+        if self.scales:
+            from layoutopt.machine.whatif import capacities
 
-def check_machine(wanted: Questions, graph: Graph) -> None:
-    """Refuse these options without a tile memory."""
-    if wanted and graph.tile_memory is None:
-        raise InputError(f"{wanted.option} requires a tile memory; give one by --tiles PRESET|FILE")
-    if wanted.scales:
-        from layoutopt.machine.whatif import capacities
+            capacities(graph, self.scales)
 
-        capacities(graph, wanted.scales)
+    def answer(self, result: UnwindingResult, outputs: Outputs, search: options.Search) -> None:
+        """Print the requested tables, and write the requested file."""
+        if not self.asked:
+            return
+        from layoutopt.machine.whatif import capacity_sweep, shadow_prices, smallest_machine
 
-
-def answer(
-    wanted: Questions,
-    result: UnwindingResult,
-    csv: Path | None,
-    told: bool,
-    search: options.Search,
-    overwrite: bool,
-) -> None:
-    """Print the requested tables, and write the requested file.
-
-    Parameters
-    ----------
-    csv
-        File for the scores of a sweep, if any.
-    told
-        Whether to print.
-    """
-    if not wanted:
-        return
-    from layoutopt.machine.whatif import capacity_sweep, shadow_prices, smallest_machine
-
-    more: dict[str, Any] = {"seed": search.seed, "workers": search.workers}
-    graph = result.graph
-    with shown(search.quiet) as more["progress"], reserved_stdout():
-        prices = points = least = None
-        if wanted.prices and told and result.layouts is not None:
-            prices = shadow_prices(graph, result, time_limit=search.left, **more)
-        if wanted.scales and (told or csv is not None):
-            points = capacity_sweep(graph, wanted.scales, time_limit=search.left, **more)
-            least = smallest_machine(graph, time_limit=search.left, **more) if told else None
-    lines = [f"\n{prices_text(prices)}"] if wanted.prices and told else []
-    if points is not None and least is not None:
-        lines += [f"\n{sweep_text(points, graph.tile_memory.bytes_per_tile)}", smallest_text(least)]
-    with all_done() as attempt:
-        if points is not None and csv is not None:
-            with attempt():
-                _write_sweep(points, csv, overwrite)
-        if lines:
-            say("\n".join(lines))
-
-
-def sweep_text(points: Sequence[CapacityPoint], own: int) -> str:
-    """Return a table of scores by capacity.
-
-    Parameters
-    ----------
-    own
-        The memory's own bytes per tile.
-    """
-    rows = [["bytes per tile", "of own", "score", "bound", "status"]]
-    for p in points:
-        share = ratio(p.bytes_per_tile / own)
-        size = f"{p.bytes_per_tile:,}"
-        rows.append([size, share, number(p.score), number(p.bound), str(p.status)])
-    return table(rows, left=0)
-
-
-def smallest_text(found: SmallestMachine) -> str:
-    """Return the bytes per tile that the unconstrained optimum needs."""
-    if found.high is None:
-        return f"  the unconstrained optimum needs {found.low:,} bytes per tile or more"
-    if found.proved:
-        return f"  the unconstrained optimum needs {found.low:,} bytes per tile"
-    return f"  the unconstrained optimum needs {found.low:,} to {found.high:,} bytes per tile"
-
-
-def prices_text(found: ShadowPrices | None) -> str:
-    """Return tables of the most expensive tiles and sinks, and the bound by prices."""
-    if found is None:
-        return "  no prices without layouts"
-    if found.bound is None:
-        return "  no prices: time ran out"
-    dear = [entry for entry in found.tiles if entry.price]
-    grain = f"; tiles hold multiples of {found.grain:,} bytes" if found.grain > 1 else ""
-    lines = [f"  proved by prices: no score above {number(float(found.bound))}{grain}"]
-    if not dear:
-        return f"{lines[0]}; no tile's capacity limits the score"
-    rows = [["tile", "bytes", "of", "one more is worth at most"]]
-    for tile in dear[:SHOWN]:
-        used = f"{tile.used:,}", f"{found.capacity:,}"
-        rows.append([str(tile.tile), *used, number(float(tile.price))])
-    lines += ["", table(rows, left=0)]
-    free = len(found.tiles) - len(dear)
-    more = f"{len(dear) - SHOWN:,} more tiles, and " if len(dear) > SHOWN else ""
-    if more or free:
-        lines.append(f"  ... and {more}{free:,} tiles on which bytes are worth nothing")
-    costs = [entry for entry in found.sinks if entry.cost]
-    rows = [["sink", "bytes", "cost"]]
-    rows += [[s.sink, f"{s.bytes:,}", number(float(s.cost))] for s in costs[:SHOWN]]
-    lines += ["", table(rows)]
-    if len(costs) > SHOWN:
-        lines.append(f"  ... and {len(costs) - SHOWN:,} more sinks")
-    return "\n".join(lines)
+        graph, told = result.graph, outputs.readable
+        how: dict[str, Any] = {"seed": search.seed, "workers": search.workers}
+        lines: list[str] = []
+        points: Sequence[CapacityPoint] = ()
+        with shown(search.quiet) as how["progress"], reserved_stdout():
+            if self.prices and told:
+                prices = None
+                if result.layouts is not None:
+                    prices = shadow_prices(graph, result, time_limit=search.left, **how)
+                lines.append(f"\n{prices_text(prices)}")
+            if self.scales and (told or "--sweep-csv" in outputs.given):
+                points = capacity_sweep(graph, self.scales, time_limit=search.left, **how)
+            if self.scales and told:
+                least = smallest_machine(graph, time_limit=search.left, **how)
+                lines.append(f"\n{sweep_text(points, graph.tile_memory.bytes_per_tile)}")
+                lines.append(smallest_text(least))
+        outputs.write({"--sweep-csv": lambda: _sweep_csv(points)}, lambda: "\n".join(lines))
 
 
 def _scales(text: str) -> tuple[Decimal, ...]:
@@ -207,20 +120,69 @@ def _scales(text: str) -> tuple[Decimal, ...]:
     return found
 
 
-def _write_sweep(points: Sequence[CapacityPoint], path: Path, overwrite: bool) -> None:
-    rows = ["bytes_per_tile,score,bound,status"]
+def sweep_text(points: Sequence[CapacityPoint], own: int) -> str:
+    """Return a table of scores by capacity, of which ``own`` bytes per tile are the memory's."""
+    rows = []
     for p in points:
-        score, bound = ("" if x is None else f"{x:f}" for x in (p.score, p.bound))
-        rows.append(f"{p.bytes_per_tile},{score},{bound},{p.status}")
-    write_out(("\n".join(rows) + "\n").encode(), path, overwrite)
+        size = f"{p.bytes_per_tile:,}", ratio(p.bytes_per_tile / own)
+        rows.append([*size, number(p.score), number(p.bound), str(p.status)])
+    return Table(["bytes per tile", "of own", "score", "bound", "status"], rows, left=0).text()
+
+
+def _sweep_csv(points: Sequence[CapacityPoint]) -> bytes:
+    rows = []
+    for p in points:
+        exact = ("" if x is None else f"{x:f}" for x in (p.score, p.bound))
+        rows.append([p.bytes_per_tile, *exact, p.status])
+    return Table(["bytes_per_tile", "score", "bound", "status"], rows).csv().encode()
+
+
+def smallest_text(found: SmallestMachine) -> str:
+    """Return the bytes per tile that the unconstrained optimum needs."""
+    if found.high is None:
+        needed = f"{found.low:,} bytes per tile or more"
+    else:
+        needed = f"{found.low:,}{'' if found.proved else f' to {found.high:,}'} bytes per tile"
+    return f"  the unconstrained optimum needs {needed}"
+
+
+def prices_text(found: ShadowPrices | None) -> str:
+    """Return tables of the most expensive tiles and sinks, and the bound by prices."""
+    if found is None:
+        return "  no prices without layouts"
+    if found.bound is None:
+        return "  no prices: time ran out"
+    dear = [entry for entry in found.tiles if entry.price]
+    grain = f"; tiles hold multiples of {found.grain:,} bytes" if found.grain > 1 else ""
+    lines = [f"  proved by prices: no score above {number(float(found.bound))}{grain}"]
+    if not dear:
+        return f"{lines[0]}; no tile's capacity limits the score"
+    rows = [
+        [str(t.tile), f"{t.used:,}", f"{found.capacity:,}", number(float(t.price))]
+        for t in dear[:SHOWN]
+    ]
+    head = ["tile", "bytes", "of", "one more is worth at most"]
+    lines += ["", Table(head, rows, left=0).text()]
+    free = len(found.tiles) - len(dear)
+    more = f"{len(dear) - SHOWN:,} more tiles, and " if len(dear) > SHOWN else ""
+    if more or free:
+        lines.append(f"  ... and {more}{free:,} tiles on which bytes are worth nothing")
+    costs = [[s.sink, f"{s.bytes:,}", number(float(s.cost))] for s in found.sinks if s.cost]
+    table = Table(["sink", "bytes", "cost"], costs, most=SHOWN, noun="sink")
+    return "\n".join([*lines, "", table.text()])
 
 
 @options.grouped
 def command(
     instances: options.InstancePaths,
-    solver: options.Solver = "auto",
-    fixed: options.Fixed = None,
-    start: options.Start = None,
+    solver: Annotated[str, option("NAME", options.SOLVER_NAMES)] = "auto",
+    fixed: Annotated[
+        Path | None,
+        option("RESULT", "Keep the layouts of this result, which may have only some of the sinks."),
+    ] = None,
+    start: Annotated[
+        Path | None, option("RESULT", "Start the search from the layouts of this result.")
+    ] = None,
     *,
     search: options.Search,
     output: options.Output = None,
@@ -237,46 +199,75 @@ def command(
 
     With several instances, outputs must be folders; each instance writes a file named after it.
     """
+    from layoutopt.reading import is_network
+
     search.begin()
     questions.check(fixed)
-    named = {"--json": json, "--html": html, "--certificate": certificate}
-    named["--sweep-csv"] = questions.sweep_csv
-    options.place_output(output, named)
-    every = _placed(named, instances, overwrite)
+    files = {"--json": json, "--html": html, "--certificate": certificate}
+    files["--sweep-csv"] = questions.sweep_csv
+    options.place_output(output, files)
+    every = _placed(files, instances, overwrite, search.quiet)
+    others = {"fixed": fixed, "html": html, "barriers": barriers}
+    others |= vars(reading) | vars(questions)
 
-    def solve(instance: Path, targets: options.Targets) -> UnwindingResult:
-        from layoutopt.base.limits import Trace
-        from layoutopt.unwinding import unwind
+    def solve(instance: Path, outputs: Outputs) -> Answer:
+        if is_network(instance):
+            from layoutopt.cli.networks import refuse, solve_network
 
-        graph, spent = reading.load(instance, search.left, search.quiet)
-        check_machine(questions, graph)
-        kept, begun = (options.layouts(path, graph, barriers) for path in (fixed, start))
+            refuse(instance, others)
+            return solve_network(instance, solver, start, search, outputs, no_seconds)
+        graph, read = reading.load(instance, search.left, search.quiet)
+        questions.check_machine(graph)
+        kept, begun = (_layouts(path, graph, barriers) for path in (fixed, start))
         asked = {"fixed": kept, "start": begun, "barriers": barriers, **search.asked()}
-        trace = Trace()
-        with shown(search.quiet) as tell, reserved_stdout():
-            asked["progress"] = tell if targets["--html"] is None else both(trace, tell)
-            result = unwind(graph, solver, certificate=certificate is not None, **asked)
-        result = replace(result, seconds={} if no_seconds else _times(result, spent))
-        readable = not search.quiet and "-" not in map(str, targets.values())
+        result, trace = _unwound(graph, solver, outputs, asked)
+        times = {"read": read, **result.seconds, "total": options.spent()}
+        result = replace(result, seconds={} if no_seconds else times)
         with all_done() as attempt:
             with attempt():
-                _answer(result, trace, targets, readable, overwrite)
-            answer(questions, result, targets["--sweep-csv"], readable, search, overwrite)
+                _answer(result, trace, outputs)
+            questions.answer(result, outputs, search)
         if result.infeasible:
             note(f"layoutopt: {instance}: infeasible: {result.infeasible}")
         return result
 
-    others = {"fixed": fixed, "html": html, "barriers": barriers}
-    others |= vars(reading) | vars(questions)
-    network = partial(_solve_network, solver, start, search, overwrite, no_seconds, others)
-    return _solve_each(solve, network, instances, every, search.quiet)
+    return _solve_each(solve, instances, every)
 
 
-def _solve_network(*given: Any) -> Solution:
-    """Solve one cost network; the last two arguments are the file and its outputs."""
-    from layoutopt.cli.networks import NetworkCall
+def _unwound(
+    graph: Graph, solver: str, outputs: Outputs, asked: dict[str, Any]
+) -> tuple[UnwindingResult, Trace]:
+    """Solve a graph; return its result, and score and bound over time if a page shows them."""
+    from layoutopt.base.limits import Trace
+    from layoutopt.unwinding import unwind
 
-    return NetworkCall(*given[:-2]).solve(*given[-2:])
+    trace, certificate = Trace(), "--certificate" in outputs.given
+    with shown(outputs.quiet) as tell, reserved_stdout():
+
+        def both(message: Progress) -> None:
+            trace(message)
+            if tell is not None:
+                tell(message)
+
+        progress = both if "--html" in outputs.given else tell
+        return unwind(graph, solver, certificate=certificate, progress=progress, **asked), trace
+
+
+def _layouts(
+    path: Path | None, graph: Graph, barriers: str | None
+) -> dict[str, tuple[Piece, ...]] | None:
+    """Return the layouts of a graph's result file; ``None`` without one."""
+    if path is None:
+        return None
+    from layoutopt.graphs.tiling import apply_hook_mode
+    from layoutopt.io.instance import check_hash
+    from layoutopt.io.result import read_result
+
+    found = read_result(path)
+    check_hash(found.instance_hash, apply_hook_mode(graph, barriers), str(path))
+    if found.layouts is None:
+        raise InputError("has no layouts", "$.layouts", str(path))
+    return found.layouts
 
 
 ENDINGS = {
@@ -288,76 +279,62 @@ ENDINGS = {
 """Suffixes of an instance's files in a folder of outputs."""
 
 
-def own_targets(named: options.Targets, instance: Path, several: bool) -> options.Targets:
-    """Return the output files of one instance in a folder, named after the instance.
+def own_files(files: options.Files, instance: Path, several: bool) -> options.Files:
+    """Return the output files of one instance, in folders named after the instance.
 
-    Raises
-    ------
-    InputError
-        If there are several instances, and an output is not a folder.
+    If there are several instances, outputs must be folders.
     """
     stem = "stdin" if str(instance) == "-" else instance.name
     for ending in (".gz", ".json", ".onnx"):
         stem = stem.removesuffix(ending)
-    found = dict(named)
-    for option, path in named.items():
+    found = dict(files)
+    for name, path in files.items():
         if path is not None and path.is_dir():
-            found[option] = path / f"{stem.replace(':', '.')}{ENDINGS[option]}"
+            found[name] = path / f"{stem.replace(':', '.')}{ENDINGS[name]}"
         elif path is not None and several and str(path) != "-":
             reason = "must be a folder, as there are several instances"
-            raise InputError(f"{option}: {reason}", file=str(path))
+            raise InputError(f"{name}: {reason}", file=str(path))
     return found
 
 
 def _placed(
-    named: options.Targets, instances: Sequence[Path], overwrite: bool
-) -> list[options.Targets]:
-    """Return the output files of each instance.
-
-    Files that must not be replaced, or that two instances would write, are refused.
-    """
-    every = [own_targets(named, instance, len(instances) > 1) for instance in instances]
-    seen: set[Path] = set()
-    for targets in every:
-        options.check_targets(targets, overwrite)
-        own = {path for path in targets.values() if path is not None and str(path) != "-"}
+    files: options.Files, instances: Sequence[Path], overwrite: bool, quiet: bool
+) -> list[Outputs]:
+    """Return the output files of each instance, which must not be those of another one."""
+    every, seen = [], set[Path]()
+    for instance in instances:
+        outputs = Outputs(own_files(files, instance, len(instances) > 1), overwrite, quiet)
+        own = {path for path in outputs.given.values() if str(path) != "-"}
         if own & seen:
             reason = "two instances have this name; solve them separately"
             raise InputError(reason, file=str(min(own & seen)))
         seen |= own
+        every.append(outputs)
     return every
 
 
 def _solve_each(
-    solve: Callable[[Path, options.Targets], UnwindingResult],
-    network: Callable[[Path, options.Targets], Solution],
-    instances: Sequence[Path],
-    every: Sequence[options.Targets],
-    quiet: bool,
+    solve: Callable[[Path, Outputs], Answer], instances: Sequence[Path], every: Sequence[Outputs]
 ) -> int:
-    """Solve instances and cost networks in turn; return the highest exit code.
+    """Solve instances in turn; return the highest exit code.
 
     If one of several cannot be read, the others are solved nevertheless; Ctrl-C ends all.
     """
     from layoutopt.base.result import Stopped
-    from layoutopt.reading import is_network
-
-    def either(instance: Path, targets: options.Targets) -> UnwindingResult | Solution:
-        return (network if is_network(instance) else solve)(instance, targets)
 
     if len(instances) == 1:
-        return options.exit_code(either(instances[0], every[0]))
+        return options.exit_code(solve(instances[0], every[0]))
     codes = []
-    for number_, (instance, targets) in enumerate(zip(instances, every, strict=True)):
-        if number_:
+    for i, (instance, outputs) in enumerate(zip(instances, every, strict=True)):
+        if i:
             options.begin(time.monotonic())
-            if not quiet and "-" not in map(str, targets.values()):
+            if outputs.readable:
                 say("")
         try:
-            result = either(instance, targets)
+            result = solve(instance, outputs)
         except InputError as error:
             note(f"layoutopt: {error}")
-            codes.append(BAD_INPUT)
+            codes.append(options.BAD_INPUT)
             continue
         codes.append(options.exit_code(result))
         if result.stopped is Stopped.INTERRUPTED:
@@ -365,35 +342,13 @@ def _solve_each(
     return max(codes)
 
 
-def _answer(
-    result: UnwindingResult,
-    trace: Trace,
-    targets: options.Targets,
-    readable: bool,
-    overwrite: bool,
-) -> None:
+def _answer(result: UnwindingResult, trace: Trace, outputs: Outputs) -> None:
     """Write a result to the requested files, and print its summary."""
-    certificate = targets["--certificate"]
-    with all_done() as attempt:
-        with attempt():
-            _write(result, trace, targets["--json"], targets["--html"], overwrite)
-        if certificate is not None:
-            with attempt():
-                _certify(result, certificate, overwrite)
-        if readable:
-            say(result.summary())
 
+    def document() -> bytes:
+        from layoutopt.io.result import result_bytes
 
-def _times(result: UnwindingResult, read: float) -> dict[str, float]:
-    """Return seconds by phase, reading included, and those of the command so far."""
-    times = {"read": read} | result.seconds
-    return times | {"total": options.spent()}
-
-
-def _write(
-    result: UnwindingResult, trace: Trace, json: Path | None, html: Path | None, overwrite: bool
-) -> None:
-    """Write a result as JSON and as a page, as requested."""
+        return result_bytes(result)
 
     def page() -> bytes:
         from layoutopt.base.result import Stopped
@@ -405,24 +360,18 @@ def _write(
         why = 0.0 if hurried else WHY_SECONDS
         return report_html(result, points, command_line(), why_seconds=why).encode()
 
-    with all_done() as attempt:
-        if json is not None:
-            from layoutopt.io.result import result_bytes
-
-            with attempt():
-                write_out(result_bytes(result), json, overwrite)
-        if html is not None:
-            write_out(page(), html, overwrite)
+    makers: dict[str, Callable[[], bytes | None]] = {"--json": document, "--html": page}
+    makers["--certificate"] = lambda: _certificate(result, outputs.given["--certificate"])
+    outputs.write(makers, result.summary)
 
 
-def _certify(result: UnwindingResult, path: Path, overwrite: bool) -> None:
-    """Write a result's certificate, or print why there is none."""
+def _certificate(result: UnwindingResult, path: Path) -> bytes | None:
+    """Return a result's certificate; or print why there is none, or why it proves less."""
     from layoutopt.io.certificate import certificate_bytes
 
     if result.certificate is None:
         note(f"layoutopt: {path}: no certificate is written: {result.uncertified}")
-        return
-    write_out(certificate_bytes(result.certificate), path, overwrite)
+        return None
     proved = Fraction(result.certificate["bound"])
     found = proved if result.bound is None else Fraction(result.bound)
     if proved > found:
@@ -430,3 +379,4 @@ def _certify(result: UnwindingResult, path: Path, overwrite: bool) -> None:
             f"layoutopt: {path}: proves a bound of {exact(proved)} only; "
             f"the search's, {exact(found)}, is not certified"
         )
+    return certificate_bytes(result.certificate)

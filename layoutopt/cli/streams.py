@@ -11,21 +11,17 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Protocol, TextIO, TypeVar, cast
-
-import typer
+from typing import IO, TYPE_CHECKING, Any, TextIO, TypeAlias, cast
 
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import number
-from layoutopt.base.table import Table
 
 if TYPE_CHECKING:
     from layoutopt.base.limits import Progress
-    from layoutopt.graphs.unwinding import Graph
 
 
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -63,13 +59,7 @@ def reserved_stdout() -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """Print a line to stdout, unless its reader has closed it.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
+    """Print a line to stdout, unless its reader has closed it."""
     if sys.stdout is None:
         return
     with _told_stdout():
@@ -121,27 +111,8 @@ def discard_stdout() -> None:
         os.close(nowhere)
 
 
-def write_graph(graph: Graph, target: Path, overwrite: bool, quiet: bool) -> None:
-    """Write an instance file, and its summary unless the file is standard output."""
-    from layoutopt.io.instance import instance_bytes, write_instance
-
-    if str(target) == "-":
-        write_out(instance_bytes(graph), target, overwrite)
-        return
-    write_instance(graph, target, overwrite=overwrite)
-    if not quiet:
-        free = sum(t.size for t in graph.sinks())
-        say(f"{target}: {len(graph.ops):,} ops, {len(graph.pairs):,} pairs, {free:,} free")
-
-
 def write_out(data: bytes, path: Path, overwrite: bool) -> None:
-    """Write bytes to a file, or to stdout for ``-``.
-
-    Raises
-    ------
-    InputError
-        If that fails; the message says where the bytes were saved instead.
-    """
+    """Write bytes to a file, or to stdout for ``-``; errors say where they were saved instead."""
     from layoutopt.base.files import write_bytes
 
     if str(path) == "-":
@@ -152,13 +123,7 @@ def write_out(data: bytes, path: Path, overwrite: bool) -> None:
 
 @contextmanager
 def all_done() -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Yield a context manager for several independent attempts, all of which are made.
-
-    Raises
-    ------
-    InputError
-        The first error of an attempt, raised after the last.
-    """
+    """Yield a context manager for independent attempts; the first error is raised at the end."""
     troubles: list[InputError] = []
 
     @contextmanager
@@ -175,13 +140,7 @@ def all_done() -> Iterator[Callable[[], AbstractContextManager[None]]]:
 
 
 def saved(write: Callable[[Path], object], path: Path) -> None:
-    """Write a file, or if that fails a temporary one.
-
-    Raises
-    ------
-    InputError
-        If the file could not be written; the message names the temporary one.
-    """
+    """Write a file, or if that fails a temporary one, which the error names."""
     try:
         write(path)
     except InputError as error:
@@ -234,50 +193,8 @@ def _shown(text: str, stream: TextIO) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-Svg = Annotated[
-    Path | None,
-    typer.Option("--svg", metavar="FILE", help="Write a picture as SVG; - is standard output."),
-]
-Png = Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Write a picture as PNG.")]
-
-
-def check_png(path: Path | None) -> None:
-    """Refuse PNG to standard output, or without the packages for it."""
-    if str(path) == "-":
-        raise InputError("--png -: a file is required")
-    if path is not None:
-        from layoutopt.report import raster
-
-        raster.check_installed()
-
-
-def write_picture(picture: str, svg: Path | None, png: Path | None, overwrite: bool) -> None:
-    """Write a picture, given as SVG, in the requested formats."""
-    from layoutopt.base.files import write_bytes
-    from layoutopt.report import raster
-
-    if png is not None:
-        write_bytes(png, raster.png(picture), overwrite=overwrite)
-    if svg is not None:
-        write_out(f"{picture}\n".encode(), svg, overwrite)
-
-
-def table(rows: Sequence[Sequence[str]], left: int = 1, indent: str = "  ") -> str:
-    """Return rows in aligned columns; see :meth:`~layoutopt.base.table.Table.text`."""
-    return Table((), rows, left).text(indent)
-
-
-Tell = Callable[["Progress"], None]
-
-
-class _Timed(Protocol):
-    """Messages with the elapsed seconds."""
-
-    @property
-    def seconds(self) -> float: ...
-
-
-M = TypeVar("M", bound=_Timed)
+Tell: TypeAlias = Callable[[Any], None]
+"""Takes messages of progress: dataclasses with the elapsed ``seconds``."""
 
 
 def line(message: Progress) -> str:
@@ -292,55 +209,48 @@ def line(message: Progress) -> str:
     return "  ".join(parts)
 
 
-def both(first: Tell, second: Tell | None) -> Tell:
-    """Return a callback that calls both."""
-
-    def tell(message: Progress) -> None:
-        first(message)
-        if second is not None:
-            second(message)
-
-    return tell
-
-
-def shown(quiet: bool) -> AbstractContextManager[Tell | None]:
-    """Show messages on stderr while a computation runs."""
-    return on_stderr(quiet, _live, line, patience=1.0)
-
-
 @contextmanager
-def on_stderr(
+def shown(
     quiet: bool,
-    live: Callable[[], AbstractContextManager[Callable[[M], None]]],
-    line: Callable[[M], str],
-    patience: float,
-) -> Iterator[Callable[[M], None] | None]:
-    """Show progress: one live line on a terminal, plain lines elsewhere.
+    line: Callable[[Any], str] = line,
+    patience: float = 1.0,
+    share: Callable[[Any], tuple[int, int]] | None = None,
+) -> Iterator[Tell | None]:
+    """Show progress on stderr: one live line on a terminal, plain lines elsewhere.
 
-    Parameters
-    ----------
-    quiet
-        Show nothing, and yield ``None``.
-    live
-        Display of messages on a terminal.
-    line
-        Returns a message as text.
-    patience
-        Least seconds between plain lines; at least a twentieth of the elapsed time.
+    Plain lines are at least ``patience`` seconds and a twentieth of the elapsed time apart.  A
+    share of finished work is shown as a bar; otherwise the seconds of the live line run on.
     """
     if quiet:
         yield None
-    elif sys.stderr is not None and sys.stderr.isatty():
-        with live() as tell:
-            yield tell
+    elif sys.stderr is None or not sys.stderr.isatty():
+        yield _plain(line, patience)
     else:
-        yield _lines(line, patience)
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn
+
+        columns: list[ProgressColumn] = [SpinnerColumn()]
+        if share is not None:
+            columns = [BarColumn(), TextColumn("{task.percentage:>3.0f}%")]
+        columns.append(TextColumn("{task.description}", markup=False))
+        console = Console(file=cast(IO[str], Unfailing(sys.stderr)), highlight=False)
+        last = LastMessage(line)
+        with Progress(*columns, console=console, transient=True) as live:
+            task = live.add_task(cast(str, last), total=None)
+
+            def tell(message: Any) -> None:
+                last.message, last.at = message, time.monotonic()
+                if share is not None:
+                    done, total = share(message)
+                    live.update(task, completed=done, total=total, description=line(message))
+
+            yield tell
 
 
-def _lines(line: Callable[[M], str], patience: float) -> Callable[[M], None]:
+def _plain(line: Callable[[Any], str], patience: float) -> Tell:
     last = time.monotonic()
 
-    def tell(message: M) -> None:
+    def tell(message: Any) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last >= max(patience, message.seconds / 20):
@@ -350,29 +260,15 @@ def _lines(line: Callable[[M], str], patience: float) -> Callable[[M], None]:
     return tell
 
 
-@contextmanager
-def _live() -> Iterator[Tell]:
-    from rich.console import Console
-
-    console = Console(file=cast(IO[str], Unfailing(sys.stderr)), highlight=False)
-    told = LastMessage()
-    with console.status(told):
-        yield told.tell
-
-
 class LastMessage:
-    """The last message as a line with a running clock."""
+    """The last message as a text with a running clock."""
 
-    def __init__(self) -> None:
-        self.message: Progress | None = None
-        self.ahead = 0.0
+    def __init__(self, line: Callable[[Any], str]) -> None:
+        self.line, self.at = line, 0.0
+        self.message: Any = None
 
-    def tell(self, message: Progress) -> None:
-        """Replace the shown message."""
-        self.ahead = time.monotonic() - message.seconds
-        self.message = message
-
-    def __rich__(self) -> str:
+    def __str__(self) -> str:
         if self.message is None:
             return ""
-        return line(replace(self.message, seconds=time.monotonic() - self.ahead))
+        seconds = self.message.seconds + time.monotonic() - self.at
+        return self.line(replace(self.message, seconds=seconds))

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import Annotated
 
 from layoutopt.base.errors import errors_at
 from layoutopt.cli import options
-from layoutopt.cli.streams import say, write_out
-
-if TYPE_CHECKING:
-    from layoutopt.conversion.requirements import Requirements
-    from layoutopt.conversion.verify import Violation
+from layoutopt.cli.options import Outputs, option
 
 FORMAT = "layoutopt/violations/1"
-VIOLATION = 1
 
 
 def command(
     model: options.Model,
-    backend: Annotated[
-        str, typer.Option(metavar="NAME", help="Backend: canonical, nchw, nhwc or blocked.")
-    ],
+    backend: Annotated[str, option("NAME", "Backend: canonical, nchw, nhwc or blocked.")],
     output: options.Output = None,
     json: options.Json = None,
     overwrite: options.Overwrite = False,
@@ -35,29 +25,21 @@ def command(
     """
     from layoutopt.base.files import encode_lines
     from layoutopt.conversion.backends import backend_named
-
-    targets = {"--json": json}
-    options.place_output(output, targets)
-    options.check_targets(targets, overwrite)
-    found = _violations(model, backend_named(backend))
-    path = targets["--json"]
-    if path is not None:
-        rows = [{name: str(value) for name, value in vars(one).items()} for one in found]
-        head = {"format": FORMAT, "model": str(model), "backend": backend}
-        write_out(encode_lines({**head, "violations": rows}), path, overwrite)
-    if not quiet and str(path) != "-":
-        for violation in found:
-            say(f"{model}: {violation}")
-        if not found:
-            say(f"{model}: all layouts meet the requirements of {backend}")
-    return VIOLATION if found else 0
-
-
-def _violations(model: Path, needs: Requirements) -> list[Violation]:
     from layoutopt.conversion.verify import verify
     from layoutopt.onnx.protobuf import parse_model
     from layoutopt.onnx.source import read_model
 
+    outputs = Outputs({"--json": json}, overwrite, quiet, output)
+    needs = backend_named(backend)
     with errors_at(file=str(model)):
         every = list(read_model(parse_model(model)).every())
-    return [violation for one in every for violation in verify(one.graph, needs)]
+    found = [violation for one in every for violation in verify(one.graph, needs)]
+
+    def document() -> bytes:
+        rows = [{name: str(value) for name, value in vars(one).items()} for one in found]
+        head = {"format": FORMAT, "model": str(model), "backend": backend}
+        return encode_lines({**head, "violations": rows})
+
+    lines = [*map(str, found)] or [f"all layouts meet the requirements of {backend}"]
+    outputs.write({"--json": document}, lambda: "\n".join(f"{model}: {line}" for line in lines))
+    return options.WRONG if found else 0

@@ -138,7 +138,7 @@ class SinkExplanation(Shown):
 
     @property
     def _more(self) -> str:
-        return f"{more(self.left, 'pair')} that lose" if self.left else ""
+        return more(self.left, "losing pair")
 
 
 ROWS = 30

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,9 @@ def test_a_live_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def on_terminal(
     monkeypatch: pytest.MonkeyPatch,
     use: Callable[[Any], object],
-    show: Callable[[bool], AbstractContextManager[Any]] = bench.shown,
+    show: Callable[[bool], AbstractContextManager[Any]] = partial(
+        streams.shown, line=bench.line, share=bench.share
+    ),
 ) -> str:
     """Return what a run writes to a terminal that stands for stderr."""
     above, below = pty.openpty()

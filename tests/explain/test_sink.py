@@ -78,7 +78,7 @@ def test_alternatives_by_value() -> None:
     assert [(each.b, each.cost) for each in found.alternatives] == [("worth 7", 4), ("worth 5", 8)]
     assert found.left == 1
     assert found.closest is found.alternatives[0]
-    assert "... and 1 more pairs that lose" in str(found)
+    assert "... and 1 more losing pair" in str(found)
     assert explain_sink(graph, result, "x", alternatives=0).left == 3
 
 
