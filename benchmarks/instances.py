@@ -177,7 +177,7 @@ def tables(store: Path, executor: JobExecutor) -> dict[tuple[str, str], str]:
 
 def _rows(suites: Sequence[Path], store: Path, executor: JobExecutor) -> list[Row]:
     report = batch(suites, store, executor, overrides=OVERRIDES)
-    if report.signal:
+    if report.interrupted:
         raise KeyboardInterrupt
     return report.rows
 

@@ -130,7 +130,7 @@ def tables(store: Path, executor: JobExecutor, names: Sequence[str]) -> dict[str
     for name in names:
         suites, make = TABLES[name]
         report = batch([SUITES / f"{suite}.toml" for suite in suites], store, executor)
-        if report.signal:
+        if report.interrupted:
             raise KeyboardInterrupt
         found[name] = make(report.rows)
     return found

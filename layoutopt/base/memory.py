@@ -106,7 +106,7 @@ def memory_limit(size: int | str | None) -> Iterator[None]:
     try:
         yield
     finally:
-        _restore(before)
+        put_limit(before)
 
 
 def set_limit(size: int | str | None) -> int | None:
@@ -119,15 +119,17 @@ def set_limit(size: int | str | None) -> int | None:
         raise InputError("this system does not support memory limits")
     if now >= wanted:
         raise InputError(f"the memory limit {size} is exceeded already: {now >> 20} MiB are in use")
-    _restore(wanted if before is None else min(wanted, before))
+    put_limit(wanted if before is None else min(wanted, before))
     return before
 
 
-def _restore(limit: int | None) -> None:
+def put_limit(limit: int | None) -> None:
+    """Set this process's own limit, as far as the system allows."""
     system = _resource()
     if system is not None:
         most = system.getrlimit(system.RLIMIT_DATA)[1]
-        soft = most if limit is None else limit
+        above = limit is None or (most != system.RLIM_INFINITY and limit > most)
+        soft = most if above else limit
         system.setrlimit(system.RLIMIT_DATA, (soft, most))
     _looked[:] = 0.0, False
 

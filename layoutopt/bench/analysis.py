@@ -155,20 +155,12 @@ Same: TypeAlias = tuple[str, str, str, int]
 
 @dataclass(frozen=True)
 class BatchChange:
-    """A difference between two sides.
+    """A difference between two sides, before and after as text.
 
-    Parameters
-    ----------
-    what
-        ``"status"``, ``"score"``, ``"bound"`` or ``"seconds"``; or ``"contradiction"``: the bound
-        (``before``) of one row is below the score (``after``) of another.
-    before, after
-        The values, as text.
-    better
-        Whether it is an improvement.
-    size
-        For times the factor ``after / before``, for scores and bounds the relative difference; 0
-        else.
+    What has changed is ``"status"``, ``"score"``, ``"bound"`` or ``"seconds"``; or it is a
+    ``"contradiction"``: the bound (``before``) of one row is below the score (``after``) of
+    another. Its size is the factor ``after / before`` of times, the relative difference of scores
+    and bounds.
     """
 
     instance: str
@@ -184,16 +176,10 @@ class BatchChange:
 
 @dataclass(frozen=True)
 class Overall:
-    """Change of all times of one solver.
+    """Change of all times of one solver, on ``count`` tasks with equal status on both sides.
 
-    Parameters
-    ----------
-    count
-        Number of tasks with equal status on both sides.
-    ratio
-        Geometric mean of ``after / before``, a millisecond added to each time.
-    low, high
-        Ends of the interval that holds 95 % of the means of resampled tasks (bootstrap).
+    The ratio is the geometric mean of ``after / before``, a millisecond added to each time; 95 % of
+    the means of resampled tasks (bootstrap) lie from ``low`` to ``high``.
     """
 
     solver: str
@@ -210,16 +196,9 @@ class Overall:
 
 @dataclass(frozen=True)
 class Difference:
-    """Differences between two sets of rows.
+    """Differences between two sets of rows, by task: instance, solver, parameters and seed.
 
-    Parameters
-    ----------
-    compared
-        Number of tasks (instance, solver, parameters, seed) on both sides.
-    only_before, only_after
-        Number of those on one side only.
-    changes
-        Changes for worse before those for better, large ones first.
+    Changes for worse stand before those for better, large ones first.
     """
 
     compared: int
@@ -236,13 +215,8 @@ def difference(before: Sequence[Row], after: Sequence[Row], noise: float = NOISE
     repetition.  A **score** or **bound** has changed if all repetitions of one side are above all
     of the other.  A **time** has changed if the medians differ by more than :data:`LEAST` seconds
     and by more than a factor: the largest of ``noise`` and of the spreads (longest by shortest
-    time) of both sides, and at least :data:`SINGLE` where a side was measured once only.  Times
-    are compared where both sides answered, with equal status.
-
-    Parameters
-    ----------
-    noise
-        Smallest factor between times that counts.
+    time) of both sides, and at least :data:`SINGLE` where a side was measured once only.  Times are
+    compared where both sides answered, with equal status.
     """
     old, new = _together(before), _together(after)
     both = [same for same in old if same in new]

@@ -49,15 +49,7 @@ class WorkerError(InputError):
 
 
 class WorkerLost(Exception):
-    """Unexpected end of a worker process.
-
-    Parameters
-    ----------
-    how
-        Description of its end.
-    log
-        Its output.
-    """
+    """Unexpected end of a worker process: how it ended, and its output."""
 
     def __init__(self, how: str, log: str) -> None:
         super().__init__(how)
@@ -74,25 +66,13 @@ class WorkerProcess:
         self.over = False
 
     def solvers(self) -> tuple[str, ...]:
-        """Return the names of all solvers.
-
-        Raises
-        ------
-        WorkerError
-            If the process does not start.
-        """
+        """Return the names of all solvers."""
         self._start()
         names: tuple[str, ...] = self._at_start("solvers")
         return names
 
     def load(self, job: Job) -> Instance:
-        """Build the instance of a job, unless the process has done so.
-
-        Raises
-        ------
-        WorkerError
-            If the process does not start, or takes more memory than the job may.
-        """
+        """Build the instance of a job, unless the process has done so."""
         if self.loaded is not None and self.loaded[0] is job and self._alive():
             return self.loaded[1]
         self._prepare(job.solves[0].memory)
@@ -177,13 +157,7 @@ class WorkerProcess:
             raise WorkerError(f"a worker {lost} at its start{last and ': '}{last}") from None
 
     def _call(self, limit: float, method: str, *arguments: object) -> tuple[Any, str]:
-        """Return the result of a worker's method, and the output of the process.
-
-        Raises
-        ------
-        WorkerLost
-            If the process ends, or is killed after the time limit.
-        """
+        """Return the result of a worker's method and the process's output; or raise WorkerLost."""
         assert self.process is not None
         self.output.truncate(0)
         try:
@@ -226,13 +200,7 @@ class WorkerPool:
 
     @contextmanager
     def worker(self) -> Iterator[WorkerProcess]:
-        """Yield a worker for exclusive use.
-
-        Raises
-        ------
-        WorkerError
-            If the pool is closed.
-        """
+        """Yield a worker for exclusive use, unless the pool is closed."""
         with self.lock:
             if self.closed:
                 raise WorkerError("the run has ended")
@@ -289,19 +257,8 @@ class JobExecutor(ABC):
         """Return the names of available solvers."""
 
     @abstractmethod
-    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
-        """Submit a job.
-
-        Parameters
-        ----------
-        on_outcome
-            Called from any thread with outcomes available before the end of the job.
-
-        Returns
-        -------
-        Future
-            The outcomes that were not reported.
-        """
+    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[None]:
+        """Submit a job, whose outcomes are reported from any thread before its end."""
 
     @abstractmethod
     def close(self) -> None:
@@ -327,12 +284,12 @@ class InProcess(JobExecutor):
         """Return the names of available solvers."""
         return self.worker.solvers()
 
-    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
+    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[None]:
         """Run a job at once."""
-        future: Future[list[Outcome]] = Future()
+        future: Future[None] = Future()
         for outcome in outcomes(job, self.worker):
             on_outcome(outcome)
-        future.set_result([])
+        future.set_result(None)
         return future
 
     def close(self) -> None:
@@ -353,15 +310,14 @@ class Processes(JobExecutor):
         with self.pool.worker() as worker:
             return worker.solvers()
 
-    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
+    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[None]:
         """Run a job in a thread and its worker process."""
         return self.threads.submit(self._run, job, on_outcome)
 
-    def _run(self, job: Job, on_outcome: OnOutcome) -> list[Outcome]:
+    def _run(self, job: Job, on_outcome: OnOutcome) -> None:
         with self.pool.worker() as worker:
             for outcome in outcomes(job, worker):
                 on_outcome(outcome)
-        return []
 
     def close(self) -> None:
         """Kill all workers."""
@@ -412,24 +368,29 @@ class DaskCluster(JobExecutor):
         """Return the names of the solvers that all workers have."""
         return self.names
 
-    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
-        """Run a job on a worker; all outcomes are returned at its end."""
-        future: Future[list[Outcome]] = Future()
+    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[None]:
+        """Run a job on a worker; all outcomes are reported at its end."""
+        future: Future[None] = Future()
         remote = self.client.submit(_run_on_worker, job, pure=False)
         self.pending.add(remote)
 
         def finish(remote: Any) -> None:
+            fault: Exception | None = None
+            found: list[Outcome] = []
             try:
-                future.set_result(remote.result())
+                found = remote.result()
             except CancelledError:
-                future.set_exception(InputError("the cluster has gone; run again to continue"))
-            except Exception as error:  # of Dask, or of a job: handed on below
+                fault = InputError("the cluster has gone; run again to continue")
+            except Exception as error:  # of Dask, or of a job
                 if type(error).__module__.startswith("distributed"):  # workers died repeatedly
                     lost = Instance.unreadable(job, Spent(), reason(error), repr(error))
-                    future.set_result(list(unreadable(job, lost)))
+                    found = list(unreadable(job, lost))
                 else:
-                    future.set_exception(error)
+                    fault = error
+            for outcome in found:
+                on_outcome(outcome)
             self.pending.discard(remote)
+            future.set_exception(fault) if fault else future.set_result(None)
 
         remote.add_done_callback(finish)
         return future
@@ -444,13 +405,7 @@ class DaskCluster(JobExecutor):
 
 
 def _client(address: str) -> Any:
-    """Return a client of a scheduler with a worker.
-
-    Raises
-    ------
-    InputError
-        If Dask is not installed, or no scheduler answers in time.
-    """
+    """Return a client of a scheduler that answers in time and has a worker."""
     distributed = needed("distributed", "--dask")
     where = _address(address)
     try:

@@ -37,21 +37,10 @@ PAIRS = 30
 
 @dataclass(frozen=True)
 class InstanceSource:
-    """Source of an instance: a file, or a family with its settings.
+    """Source of an instance, named in tables: a file, or a family with its settings as text.
 
-    Parameters
-    ----------
-    name
-        Name in tables.
-    path
-        The file.
-    family, settings
-        A key of :data:`layoutopt.generate.families.FAMILIES`, and parameters by name, as text; ""
-        and none for a file.
-    attractions, dims, training
-        For a network, as for :func:`layoutopt.reading.read`; dimensions as pairs.
-    tiles
-        A tile memory in place of the instance's own, by name or JSON file; "" for none.
+    ``attractions``, ``dims`` and ``training`` are for networks, as for
+    :func:`layoutopt.reading.read`; ``tiles`` replaces the tile memory.
     """
 
     name: str
@@ -65,13 +54,7 @@ class InstanceSource:
 
 
 def load(source: InstanceSource) -> Graph | Network:
-    """Return the graph, or the cost network, of a source.
-
-    Raises
-    ------
-    InputError
-        If it does not exist or is invalid.
-    """
+    """Return the graph, or the cost network, of a source."""
     from layoutopt.generate.families import generate
     from layoutopt.io.instance import tile_memory
     from layoutopt.reading import is_network, read
@@ -141,22 +124,10 @@ def _content(file: str) -> str:
 
 @dataclass(frozen=True)
 class Solve:
-    """Options with which an instance is solved.
+    """Options with which an instance is solved, for the ``repeat``-th time from 0.
 
-    Parameters
-    ----------
-    solver
-        A name from :data:`layoutopt.unwinding.SOLVERS`.
-    time_limit
-        Seconds; always finite, so that a batch run ends.
-    gap, workers
-        As for :func:`layoutopt.unwinding.unwind`.
-    memory
-        Memory limit of a worker in bytes, loaded modules included; ``None`` for no limit.
-    seed
-        Seed of everything random.
-    repeat
-        Number of the repetition, from 0.
+    The time limit is finite, so that a batch run ends.  ``memory`` limits the bytes of a worker,
+    loaded modules included.
     """
 
     solver: str
@@ -180,18 +151,10 @@ class Solve:
 
 @dataclass(frozen=True)
 class Job:
-    """Solves of one instance, which is built once.
+    """Solves of one instance, which is built once; ``identity`` is its source's.
 
-    Parameters
-    ----------
-    identity
-        The source's identity (:func:`identity`).
-    solves
-        At least one; limits of the first one also apply to building the instance.
-    grace
-        Seconds past a time limit after which a solve is killed.
-    version, machine
-        Version and machine in rows.
+    Limits of the first solve also apply to building the instance.  A solve is killed ``grace``
+    seconds after its time limit.  Version and machine are those in rows.
     """
 
     source: InstanceSource
@@ -228,16 +191,9 @@ class Spent:
 
 @dataclass(frozen=True)
 class Instance:
-    """The instance of a job, or the reason why it could not be built.
+    """The instance of a job, or the reason in one line, and log, why it could not be built.
 
-    Parameters
-    ----------
-    hash
-        Hash of its document, or else the identity of its source.
-    spent
-        Cost of building it.
-    error, log
-        Reason in one line, and log, if it could not be built; otherwise "".
+    The hash is that of its document, or else the identity of its source.
     """
 
     name: str
@@ -305,15 +261,10 @@ def failure(
 
 
 class Worker:
-    """Worker in this process.
+    """Worker in this process, which caches the last graph for the next job.
 
-    It caches the last graph for the next job.
-
-    Attributes
-    ----------
-    reusable
-        Whether the process can be used further: no lack of memory, no unexpected error, and no
-        solver still running.
+    It is not ``reusable`` after lack of memory or an unexpected error, or if a solver is still
+    running.
     """
 
     def __init__(self) -> None:
@@ -343,13 +294,7 @@ class Worker:
         return self.made[1]
 
     def solve(self, job: Job, solve: Solve, instance: Instance) -> Outcome:
-        """Solve the instance that was built last.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            If the solver was interrupted; its result is discarded.
-        """
+        """Solve the instance that was built last; KeyboardInterrupt discards the result."""
         assert self.made is not None
         graph, trace, watch = self.made[2], Trace(), Stopwatch()
         try:
@@ -384,58 +329,45 @@ FINE = Context(prec=20)
 """Digits of numbers without finite decimals."""
 
 
-def _answered_network(row: Row, found: Solution) -> Row:
-    """Return the row of a solution, with costs negated when minimising."""
-    network = found.network
-    sign = -1 if network.sense == "min" else 1
-    score, bound = (
-        None
-        if x is None
-        else FINE.divide(Decimal(sign * Fraction(x).numerator), Decimal(Fraction(x).denominator))
-        for x in (found.objective, found.bound)
-    )
-    edges = len(network.equal_edges) + len(network.table_edges) + len(network.ties)
-    rows = sum(usage.rows for usage in network.usages)
-    return replace(
-        row,
-        status=str(found.status),
-        score=score,
-        bound=bound,
-        size={"nodes": len(network), "edges": edges, "rows": rows},
-        stopped=str(found.stopped),
-        error="",
-    )
-
-
 def _left_running() -> bool:
     threads = sys.modules.get("layoutopt.base.deadline")
     return threads is not None and threads.left_running()
 
 
 def _answered(row: Row, result: UnwindingResult | Solution, trace: Trace) -> Row:
-    """Return the row of a result."""
-    if isinstance(result, UnwindingResult):
-        return _answered_graph(row, result, trace)
-    return _answered_network(row, result)
-
-
-def _answered_graph(row: Row, result: UnwindingResult, trace: Trace) -> Row:
+    """Return the row of a result; costs of a network are negated when minimising."""
+    row = replace(row, status=str(result.status), stopped=str(result.stopped))
+    if not isinstance(result, UnwindingResult):
+        network = result.network
+        sign = -1 if network.sense == "min" else 1
+        edges = len(network.equal_edges) + len(network.table_edges) + len(network.ties)
+        rows = sum(usage.rows for usage in network.usages)
+        return replace(
+            row,
+            score=_decimal(result.objective, sign),
+            bound=_decimal(result.bound, sign),
+            size={"nodes": len(network), "edges": edges, "rows": rows},
+        )
     graph = result.graph
     losing = sorted(result.pairs, key=lambda pair: pair.loss.copy_negate())[:PAIRS]
     phases = {name: seconds for name, seconds in result.seconds.items() if name != "total"}
     return replace(
         row,
-        status=str(result.status),
         score=result.score,
         bound=None if result.bound is None else Decimal(result.bound),
         max_score=result.max_score,
         phases=dict(row.phases) | phases,
         size={"ops": len(graph.ops), "pairs": len(graph.pairs)} | result.size,
-        stopped=str(result.stopped),
-        error="",
         trace=trace.points(row.seconds, result),
         pairs=tuple((p.a, p.b, str(p.value), p.elements, p.matched) for p in losing),
     )
+
+
+def _decimal(value: Fraction | int | None, sign: int) -> Decimal | None:
+    if value is None:
+        return None
+    exact = sign * Fraction(value)
+    return FINE.divide(Decimal(exact.numerator), Decimal(exact.denominator))
 
 
 def reason(error: Exception) -> str:

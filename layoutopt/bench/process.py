@@ -12,13 +12,11 @@ import ctypes
 import faulthandler
 import gc
 import os
-import re
-import resource
 import signal
 import sys
 from multiprocessing.connection import Connection
-from pathlib import Path
 
+from layoutopt.base.memory import put_limit, taken
 from layoutopt.base.processes import end_with
 from layoutopt.bench.job import Worker
 
@@ -49,18 +47,11 @@ class _LimitedWorker(Worker):
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library only
         if trim is not None:
             trim(0)
-        wanted = resource.RLIM_INFINITY if memory is None else memory
-        status = Path("/proc/self/status")
-        if memory is not None and status.is_file():
-            found = re.search(r"VmData:\s*(\d+)", status.read_text())
-            taken = int(found[1]) * 1024 if found else 0
-            if taken >= memory:
-                few = f"{memory >> 20} MiB of memory are too few"
-                return f"{few}: a worker takes {taken >> 20} MiB before it begins"
-        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        if most != resource.RLIM_INFINITY:
-            wanted = most if memory is None else min(memory, most)
-        resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
+        now = taken() or 0
+        if memory is not None and now >= memory:
+            few = f"{memory >> 20} MiB of memory are too few"
+            return f"{few}: a worker takes {now >> 20} MiB before it begins"
+        put_limit(memory)
         return ""
 
 

@@ -140,13 +140,7 @@ def written(name: str, value: Any) -> Any:
 
 
 def row_of(values: Sequence[Any]) -> Row:
-    """Return a row of the table.
-
-    Raises
-    ------
-    InputError
-        If a column contains an invalid value.
-    """
+    """Return a row of the table, or refuse invalid values."""
     members = dict(zip(COLUMNS, values, strict=True))
     for name in (*JSON, *DECIMAL):
         try:
@@ -175,17 +169,9 @@ def _read(name: str, value: Any) -> Any:
 
 
 def select(rows: Sequence[Row], **patterns: Sequence[str]) -> list[Row]:
-    """Return the rows whose fields match shell patterns such as ``figures/*``.
+    """Return the rows whose fields match shell patterns, by name, such as ``figures/*``.
 
-    Parameters
-    ----------
-    patterns
-        By name of the field; one of several must match, and without any all match.
-
-    Raises
-    ------
-    InputError
-        If no row matches a pattern; the message lists the values.
+    One of several must match, and without any all match; a pattern that no row matches is refused.
     """
     chosen = list(rows)
     for name, wanted in patterns.items():
@@ -200,13 +186,7 @@ def select(rows: Sequence[Row], **patterns: Sequence[str]) -> list[Row]:
 
 
 def side(rows: Sequence[Row], version: str | None, machine: str | None) -> list[Row]:
-    """Return the rows of one version on one machine.
-
-    Raises
-    ------
-    InputError
-        If there are several, and none is chosen.
-    """
+    """Return the rows of one version on one machine; if there are several, one must be chosen."""
     chosen = select(
         rows,
         version=[] if version is None else [version],
@@ -237,12 +217,7 @@ MEASURED = ("seconds", "cpu_seconds", "phases", "peak_bytes", "started", "trace"
 def to_csv(rows: Sequence[Row], *, measured: bool = True) -> bytes:
     """Return rows as CSV: exact numbers, unknown ones empty, mappings as JSON.
 
-    Traces and pairs are omitted; the gap is added.
-
-    Parameters
-    ----------
-    measured
-        Whether to include measured fields.
+    Traces and pairs are omitted, and measured fields if wanted; the gap is added.
     """
     names = [name for name in _names(measured) if name not in LONG]
     values = [[*(_cell(getattr(row, name)) for name in names), row.gap] for row in rows]

@@ -4,45 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import re
-import signal
-import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import FrameType
 from typing import Any, TypeAlias
 
 from layoutopt import __version__
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import write_bytes
+from layoutopt.base.limits import Interrupt, Limits, interruptible
 from layoutopt.bench.executors import JobExecutor
 from layoutopt.bench.job import Job, Outcome, Solve, identity
 from layoutopt.bench.row import FAILED, Row, canonical
-from layoutopt.bench.store import Key, Store, key, located, writing
+from layoutopt.bench.store import Store, key, located, solve_key, writing
 from layoutopt.bench.suite import Suite, read_suite
 
 
 @dataclass(frozen=True)
 class RunProgress:
-    """Progress of a batch run.
+    """Numbers of solves of a batch run, done (of which some failed), left, and known before.
 
-    Parameters
-    ----------
-    done, failed
-        Finished solves of this run, and those of them without a result.
-    left
-        Remaining solves.
-    known
-        Solves that the store had already.
-    seconds
-        Seconds since the start of the run.
-    seconds_left
-        Estimated remaining seconds; ``None`` before the first outcome.
+    The estimate of remaining seconds is ``None`` before the first outcome.
     """
 
     done: int
@@ -66,13 +52,13 @@ class Report:
         All rows of the suites in the store, known before or new.
     progress
         Progress at the end of the run.
-    signal
-        Number of the signal that ended it early, or 0.
+    interrupted
+        Whether Ctrl-C ended it early.
     """
 
     rows: list[Row]
     progress: RunProgress
-    signal: int
+    interrupted: bool
 
 
 def batch(
@@ -119,8 +105,8 @@ def batch(
     version = f"{__version__}+{label}" if label else __version__
     with writing(store) as opened:
         todo = plan(read, opened, version, machine or executor.machine, executor.slots, retry)
-        progress, number = run(todo, opened, executor, retry=retry, on_progress=on_progress)
-        return Report(todo.rows(opened), progress, number)
+        progress, stopped = run(todo, opened, executor, retry=retry, on_progress=on_progress)
+        return Report(todo.rows(opened), progress, stopped)
 
 
 SHARE = 8
@@ -129,16 +115,9 @@ SHARE = 8
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """The plan of a batch run.
+    """The plan of a batch run: jobs in the order of the suites, version and machine in keys.
 
-    Parameters
-    ----------
-    jobs
-        Jobs to run, in the order of the suites.
-    wanted
-        Identity of the source, and solve, for all solves of the suites.
-    version, machine
-        Version and machine in keys.
+    ``wanted`` has identity of the source, and solve, for all solves of the suites.
     """
 
     jobs: tuple[Job, ...]
@@ -164,15 +143,7 @@ class BatchPlan:
 def plan(
     suites: Sequence[Suite], store: Store, version: str, machine: str, slots: int, retry: bool
 ) -> BatchPlan:
-    """Return the plan of the remaining solves of suites.
-
-    Parameters
-    ----------
-    slots
-        Number of jobs that run in parallel.
-    retry
-        Whether to repeat failed solves.
-    """
+    """Return the plan of the remaining solves of suites, for ``slots`` jobs in parallel."""
     known, hashes = store.keys(failed=not retry), store.instances()
     wanted: dict[tuple[str, Solve], None] = {}
     jobs = []
@@ -198,20 +169,20 @@ def plan(
     return BatchPlan(tuple(parts), tuple(wanted), version, machine)
 
 
-def solve_key(graph: str, solve: Solve, version: str, machine: str) -> Key:
-    """Return the key of a solve's row, for a graph's hash."""
-    text = canonical(solve.parameters)
-    return graph, solve.solver, text, solve.seed, solve.repeat, version, machine
+Event: TypeAlias = Outcome | Future[None] | None
+"""An outcome, the end of a job, or a request to stop."""
 
 
-@dataclass(frozen=True)
-class Stop:
-    """State of a request to end the run by a signal."""
+class _Stop(Interrupt):
+    """A request to stop that is an event of the run."""
 
-    signal: int
+    def __init__(self, events: SimpleQueue[Event]) -> None:
+        super().__init__()
+        self.events = events
 
-
-Event: TypeAlias = Outcome | Future[list[Outcome]] | Stop
+    def set(self) -> None:
+        super().set()
+        self.events.put(None)
 
 
 def run(
@@ -221,54 +192,36 @@ def run(
     *,
     retry: bool = False,
     on_progress: OnProgress | None = None,
-) -> tuple[RunProgress, int]:
-    """Run the remaining jobs of a plan.
+) -> tuple[RunProgress, bool]:
+    """Run the remaining jobs of a plan, and replace failures if asked to retry.
 
-    Parameters
-    ----------
-    retry
-        Whether to replace rows of failures.
-    on_progress
-        Called after every solve.
-
-    Returns
-    -------
-    RunProgress, int
-        Progress at the end, and the number of the signal that ended it early, or 0.
-
-    Raises
-    ------
-    InputError
-        If the store cannot be written, or the cluster is lost.
-    WorkerError
-        If no worker can be started.
+    Return the progress at the end, and whether it was interrupted.
     """
     recorder = _Recorder(plan, store, retry, on_progress)
     events = SimpleQueue[Event]()
-    waiting, submitted, number = deque(plan.jobs), 0, 0
-    with _stoppable(events):
+    waiting, submitted, stopped = deque(plan.jobs), 0, False
+    with interruptible(Limits(interrupt=_Stop(events))):
         try:
-            while (waiting or submitted) and not number:
+            while (waiting or submitted) and not stopped:
                 while waiting and submitted < executor.ahead:
                     future = executor.submit(waiting.popleft(), events.put)
                     future.add_done_callback(events.put)
                     submitted += 1
                 event = events.get()
-                if isinstance(event, Stop):
-                    number = event.signal
+                if event is None:
+                    stopped = True
                 elif isinstance(event, Outcome):
                     recorder.keep(event)
                 else:
                     submitted -= 1
-                    for outcome in event.result():
-                        recorder.keep(outcome)
+                    event.result()  # raises its error
         except KeyboardInterrupt:  # of a solve in this process
-            number = signal.SIGINT
+            stopped = True
     while True:  # outcomes available when the run is stopped
         try:
             event = events.get_nowait()
         except Empty:
-            return recorder.progress(), number
+            return recorder.progress(), stopped
         if isinstance(event, Outcome):
             recorder.keep(event)
 
@@ -336,25 +289,3 @@ def _log_path(store: Store, row: Row) -> Path:
     slug = re.sub(r"[^\w.-]+", "_", row.instance)[:80]
     digest = hashlib.sha256(canonical(key(row)).encode()).hexdigest()[:12]
     return store.logs / f"{slug}-{row.solver}-{digest}.log"
-
-
-@contextmanager
-def _stoppable(events: SimpleQueue[Event]) -> Iterator[None]:
-    """Turn a first Ctrl-C or SIGTERM into a request to stop; a second one acts normally."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        events.put(Stop(number))
-        for other, handler in before.items():
-            signal.signal(other, handler)
-
-    try:
-        for number in before:
-            signal.signal(number, stop)
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from layoutopt.base.errors import InputError
-from layoutopt.bench.job import Outcome
+from layoutopt.bench.job import Outcome, Solve
 from layoutopt.bench.row import COLUMNS, KINDS, Row, canonical, row_of, written
 
 SCHEMA = 1
@@ -44,19 +44,17 @@ ON CONFLICT ({", ".join(KEY)}) DO UPDATE SET
 
 def key(row: Row) -> Key:
     """Return the key of a row."""
-    text = canonical(row.parameters)
-    solve = (row.instance_hash, row.solver, text, row.seed, row.repeat)
-    return (*solve, row.version, row.machine)
+    return solve_key(row.instance_hash, row, row.version, row.machine)
+
+
+def solve_key(graph: str, solve: Row | Solve, version: str, machine: str) -> Key:
+    """Return the key of a solve of the graph with a hash."""
+    text = canonical(solve.parameters)
+    return graph, solve.solver, text, solve.seed, solve.repeat, version, machine
 
 
 class Store:
-    """An open file of results.
-
-    Parameters
-    ----------
-    path
-        The file, for messages.
-    """
+    """An open file of results."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self.connection = path, connection
@@ -78,18 +76,7 @@ class Store:
         return replace(outcome, row=replace(outcome.row, instance_hash=digest))
 
     def add(self, outcome: Outcome, *, again: bool = False) -> None:
-        """Store an outcome durably.
-
-        Parameters
-        ----------
-        again
-            Whether to replace an existing row of the same key.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written.
-        """
+        """Store an outcome durably; replace a row of the same key if it is solved again."""
         row, identity = outcome.row, outcome.identity
         new = self._hashes().get(identity) != row.instance_hash
         with located(self.path), self.connection as connection:
@@ -116,13 +103,7 @@ class Store:
             return dict(self.connection.execute("SELECT identity, instance_hash FROM sources"))
 
     def keys(self, *, failed: bool = True) -> set[Key]:
-        """Return the keys of all rows.
-
-        Parameters
-        ----------
-        failed
-            Whether to include failures.
-        """
+        """Return the keys of all rows, failures included or not."""
         where = "" if failed else "WHERE status != 'failed'"
         with located(self.path):
             return set(self.connection.execute(f"SELECT {', '.join(KEY)} FROM results {where}"))
@@ -149,13 +130,7 @@ def located(path: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[Store]:
-    """Open an existing store for reading, also while a run writes to it.
-
-    Raises
-    ------
-    InputError
-        If it does not exist, or is not a store.
-    """
+    """Open an existing store for reading, also while a run writes to it."""
     path = Path(path)
     if not path.is_file():
         raise InputError("no such store", file=str(path))
@@ -171,13 +146,7 @@ def reading(path: str | Path) -> Iterator[Store]:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[Store]:
-    """Open a store for exclusive writing by a run; create it if it does not exist.
-
-    Raises
-    ------
-    InputError
-        If another run uses it, it is not a store, or cannot be written.
-    """
+    """Open a store for exclusive writing by a run; create it if it does not exist."""
     path = Path(path)
     if path.is_dir():
         raise InputError("is a directory, a file is needed", file=str(path))

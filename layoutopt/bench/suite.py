@@ -36,26 +36,10 @@ DEFAULT_SOLVERS = ("auto", "greedy0")
 
 
 class SuiteEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """The table ``[suite]``: options for every instance; optionally ``instances``.
+    """The table ``[suite]``: options for every instance; optionally files, relative to its folder.
 
-    Parameters
-    ----------
-    instances
-        Patterns of files, relative to the suite's folder.
-    solvers
-        Names.
-    time_limit, grace
-        Time limit of a solve, and seconds after it until the solve is killed.
-    gap
-        Relative gap to stop at.
-    seeds
-        Seeds of solvers.
-    repeats
-        Number of repetitions.
-    workers
-        Threads of a search.
-    memory
-        Bytes that a worker may take, or text such as ``"2G"``.
+    A solve is killed ``grace`` seconds after its time limit; a worker may take ``memory`` bytes, or
+    text such as ``"2G"``.
     """
 
     name: str = ""
@@ -102,13 +86,7 @@ TABLES = {"suite": SuiteEntry, "instances": FilesEntry, "family": FamilyEntry}
 
 
 def read_document(path: Path) -> Document:
-    """Read a suite file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is not TOML, or is invalid.
-    """
+    """Read a suite file."""
     file = str(path)
     try:
         content = tomllib.loads(read_utf8(path).decode())
@@ -123,13 +101,7 @@ def read_document(path: Path) -> Document:
 
 
 def replaced(suite: SuiteEntry, overrides: Mapping[str, Any]) -> SuiteEntry:
-    """Return a suite with some entries replaced.
-
-    Raises
-    ------
-    InputError
-        If an entry does not exist, or its value is invalid.
-    """
+    """Return a suite with some entries replaced."""
     try:
         return msgspec.convert(msgspec.structs.asdict(suite) | dict(overrides), SuiteEntry)
     except msgspec.ValidationError as error:
@@ -149,13 +121,7 @@ def _refusal(
 
 
 def parse_seeds(given: Seeds, place: str) -> tuple[int, ...]:
-    """Return the distinct seeds.
-
-    Raises
-    ------
-    InputError
-        If there are none.
-    """
+    """Return the distinct seeds, at least one."""
     found: Sequence[int]
     if isinstance(given, str):
         ends = re.fullmatch(r"(\d+)\.\.(\d+)", given)
@@ -169,15 +135,7 @@ def parse_seeds(given: Seeds, place: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Suite:
-    """Instances and their solves.
-
-    Parameters
-    ----------
-    name
-        Name for display.
-    grace
-        Seconds past a time limit after which a solve is killed.
-    """
+    """Instances and their solves, which are killed ``grace`` seconds after their time limits."""
 
     name: str
     sources: tuple[InstanceSource, ...]
@@ -188,24 +146,10 @@ class Suite:
 def read_suite(
     path: str | Path, solvers: Callable[[], Collection[str]], /, **overrides: Any
 ) -> Suite:
-    """Read a suite from a file or folder.
+    """Read a suite file (``.toml``), or make one of a folder's instances, or of one instance.
 
-    Parameters
-    ----------
-    path
-        A suite file (``.toml``); a folder, whose instances are all solved, with defaults; or one
-        instance.
-    solvers
-        Returns the names of available solvers; called last, and only for names other than
-        :data:`DEFAULT_SOLVERS`.
-    overrides
-        Entries of the table ``[suite]`` (:class:`~layoutopt.bench.suite.SuiteEntry`) that
-        override those of the file.
-
-    Raises
-    ------
-    InputError
-        If it is none of these, or invalid; the message says where.
+    ``solvers`` returns the names of available solvers; it is called last, and only for names other
+    than :data:`DEFAULT_SOLVERS`.  Overrides replace entries of the table ``[suite]``.
     """
     path = Path(path)
     folder = path if path.is_dir() else path.parent

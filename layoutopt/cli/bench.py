@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -225,9 +226,9 @@ def command(
         note(f"{store}: {line(report.progress)}{failed}")
         if report.rows:
             say(summary_table(report.rows))
-    if report.signal:
+    if report.interrupted:
         note(f"layoutopt: interrupted; results are in {store}, the same command continues")
-        return SIGNALLED + report.signal
+        return SIGNALLED + signal.SIGINT
     return 0
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -159,33 +159,34 @@ def cluster(client: Client) -> DaskCluster:
 JOB = Job(InstanceSource("a", "a.json"), "identity", (Solve("auto", 1.0),), 1.0, "7", "box")
 
 
-def carried(answer: Any, status: str = "finished") -> Future[Any]:
+def carried(answer: Any, status: str = "finished") -> list[Any]:
     """Return what comes of a job with such an answer, whatever its status is by then."""
-    client = Client(status, answer)
-    future = cluster(client).submit(JOB, print)
+    client, found = Client(status, answer), list[Any]()
+    future = cluster(client).submit(JOB, found.append)
     assert not future.done()
     client.jobs[0].end()
-    return future
+    future.result()
+    return found
 
 
 @pytest.mark.parametrize("status", ["finished", "pending", "lost"])
 def test_a_result_that_was_fetched_is_one(status: str) -> None:
     """Two outcomes are two outcomes, though their worker may have died since."""
-    assert carried(["one", "two"], status).result() == ["one", "two"]
+    assert carried(["one", "two"], status) == ["one", "two"]
 
 
 def test_errors_are_passed_on() -> None:
     """An error of a job is its error; a cluster that goes away is one line."""
     with pytest.raises(KeyError, match="x"):
-        carried(KeyError("x")).result()
+        carried(KeyError("x"))
     with refused("the cluster has gone", "run again"):
-        carried(CancelledError()).result()
+        carried(CancelledError())
 
 
 def test_a_job_that_a_cluster_lost_is_a_row() -> None:
     """Errors of the cluster become failures."""
     dask = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
-    [outcome] = carried(dask("died three times")).result()
+    [outcome] = carried(dask("died three times"))
     assert (outcome.row.status, outcome.row.error) == ("failed", "KilledWorker: died three times")
 
 

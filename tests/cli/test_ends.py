@@ -101,6 +101,7 @@ def test_a_live_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
             )
             for n in (1, 3)
         ],
+        partial(streams.shown, line=bench.line, share=bench.share),
     )
     assert "5 of 10 solves, 2 known before, 1 failed, 1:01" in shown
     assert "50%" in shown
@@ -110,9 +111,7 @@ def test_a_live_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def on_terminal(
     monkeypatch: pytest.MonkeyPatch,
     use: Callable[[Any], object],
-    show: Callable[[bool], AbstractContextManager[Any]] = partial(
-        streams.shown, line=bench.line, share=bench.share
-    ),
+    show: Callable[[bool], AbstractContextManager[Any]],
 ) -> str:
     """Return what a run writes to a terminal that stands for stderr."""
     above, below = pty.openpty()
