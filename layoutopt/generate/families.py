@@ -46,13 +46,7 @@ LEAST = {"elements": 1, "layers": 1, "width": 1, "batch": 1}
 
 
 def parameters(family: str) -> dict[str, Setting]:
-    """Return a family's parameters with their defaults.
-
-    Raises
-    ------
-    InputError
-        If there is no such family.
-    """
+    """Return a family's parameters with their defaults."""
     if family not in FAMILIES:
         raise InputError(f"there is no family {family!r}; allowed: {', '.join(FAMILIES)}")
     given = signature(FAMILIES[family]).parameters.values()
@@ -70,15 +64,7 @@ def summary(family: str) -> str:
 def generate(family: str, settings: Mapping[str, str]) -> Graph:
     """Build an instance, with the family and its settings in name and description.
 
-    Parameters
-    ----------
-    settings
-        Parameters as text: numbers, ``true`` or ``false``, numbers with commas between.
-
-    Raises
-    ------
-    InputError
-        If there is no such family or parameter, or a value is invalid.
+    Settings are text: numbers, ``true`` or ``false``, numbers with commas between.
     """
     defaults = parameters(family)
     for name in settings:

@@ -17,26 +17,14 @@ from layoutopt.graphs.unwinding import Graph
 
 
 def at_least(least: int, **numbers: int) -> None:
-    """Refuse numbers that are too small.
-
-    Raises
-    ------
-    InputError
-        That names the first of them.
-    """
+    """Refuse numbers that are too small."""
     for name, number in numbers.items():
         if number < least:
             raise InputError(f"{name} is {number}; it must be at least {least}")
 
 
 def divides(**numbers: int) -> None:
-    """Refuse two numbers of which the first does not divide the second.
-
-    Raises
-    ------
-    InputError
-        That names both.
-    """
+    """Refuse two numbers of which the first does not divide the second."""
     (name, part), (whole_name, whole) = numbers.items()
     if whole % part:
         raise InputError(f"{name} is {part}; it must divide {whole_name}, which is {whole}")
@@ -50,20 +38,10 @@ def training_step(layers: int, width: int, batch: int = 8, step: int = 0) -> Gra
     """Return one step of training a chain of dense layers with Adam.
 
     Every layer multiplies activations by a weight matrix and adds a bias; the backward pass
-    multiplies by the transposed matrix; the update reads gradient, weights and two moments.
-    Every third layer is a fused one, whose weights are used in three slices, as queries,
-    keys and values of attention are.
-
-    Parameters
-    ----------
-    layers
-        Number of layers.
-    width
-        Width of the first layer.
-    batch
-        Rows of the activations.
-    step
-        How much wider every layer is than the one before; with 0 all are alike.
+    multiplies by the transposed matrix; the update reads gradient, weights and two moments. Every
+    third layer is a fused one, whose weights are used in three slices, as queries, keys and values
+    of attention are.  ``width`` is that of the first layer, and every layer is wider by ``step``
+    than the one before; with 0 all are alike.
     """
     graph = Graph(
         f"training-step-{layers}x{width}",
@@ -105,12 +83,7 @@ Back = Callable[[Tensor], Tensor]
 class TrainingStep:
     """One training step: a graph, its trainable parameters and their gradients.
 
-    Parameters
-    ----------
-    graph
-        Where everything is appended.
-    states
-        Suffixes of the optimiser's states: ``("m", "v")`` are those of Adam.
+    ``states`` are suffixes of the optimiser's states: ``("m", "v")`` are those of Adam.
     """
 
     def __init__(self, graph: Graph, states: Sequence[str]) -> None:
@@ -130,12 +103,9 @@ class TrainingStep:
     def update(self, flat: bool = False) -> None:
         """Add the optimiser's states and the update of every parameter that has a gradient.
 
-        Parameters
-        ----------
-        flat
-            Whether all parameters are updated at once, in one buffer into which they are
-            flattened one after the other, with gradients and states in such buffers, too, as
-            ZeRO (Rajbhandari et al. 2020) keeps them.
+        If ``flat``, all parameters are updated at once, in one buffer into which they are flattened
+        one after the other, with gradients and states in such buffers, too, as ZeRO (Rajbhandari et
+        al. 2020) keeps them.
         """
         if not flat:
             for parameter, gradient in self.gradients.items():
@@ -155,16 +125,10 @@ class TrainingStep:
 def linear(
     step: TrainingStep, x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], name: str
 ) -> tuple[Tensor, Back]:
-    """Add a product with weights, and a bias if there is one.
+    """Add a product of ``x``, of shape ``(rows, inputs)``, with weights, and a bias if there is one.
 
-    Parameters
-    ----------
-    x
-        Of shape ``(rows, inputs)``.
-    weights
-        Matrices of ``inputs`` rows that stand side by side: they are used as one.
-    biases
-        None, or a vector for each of the matrices.
+    Several weights are matrices of ``inputs`` rows that stand side by side and are used as one;
+    there are no biases, or a vector for each of them.
     """
     graph = step.graph
     w = graph.concat(weights, 1) if len(weights) > 1 else weights[0]

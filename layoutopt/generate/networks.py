@@ -18,24 +18,8 @@ def mixture_of_experts_step(
     """Return one training step of a mixture of experts with Adam.
 
     The weights of all experts are two tensors of rank 3, of which every expert uses a slice,
-    forwards and, transposed, backwards; their gradients are stacked.
-
-    Parameters
-    ----------
-    experts
-        Number of experts.
-    width, feed_forward
-        Width of the activations, and within an expert.
-    tokens
-        Rows of the activations.
-    active
-        Experts for each token, so that each expert gets ``tokens * active / experts`` rows,
-        rounded up.
-
-    Raises
-    ------
-    InputError
-        If a number is too small.
+    forwards and, transposed, backwards; their gradients are stacked.  With so many experts
+    ``active`` for each token, each gets ``tokens * active / experts`` rows, rounded up.
     """
     at_least(1, experts=experts, width=width, feed_forward=feed_forward)
     at_least(1, tokens=tokens, active=active)
@@ -88,25 +72,8 @@ def rnn_unrolled(
     """Return one training step of an unrolled recurrent network with momentum.
 
     The two weights and the bias of the recurrence are used in every step of time, forwards and
-    backwards, and every use wants a layout of its own.
-
-    Parameters
-    ----------
-    steps
-        Steps of time.
-    width
-        Width of the hidden state.
-    inputs
-        Width of the inputs.
-    batch
-        Number of sequences.
-    classes
-        Outputs after the last step.
-
-    Raises
-    ------
-    InputError
-        If a number is too small.
+    backwards, and every use wants a layout of its own.  There are ``classes`` outputs after the
+    last.
     """
     at_least(1, steps=steps, width=width, inputs=inputs, batch=batch, classes=classes)
     graph = Graph(f"rnn-{steps}x{width}", f"momentum step of {steps} steps of a recurrence")
@@ -138,22 +105,8 @@ def rnn_unrolled(
 def recomputed(layers: int = 4, width: int = 6, batch: int = 3) -> Graph:
     """Return one training step of dense layers that keeps no activations, with Adam.
 
-    The backward pass runs every layer's forward product a second time, as activation
-    checkpointing (Chen et al. 2016) does, so that each weight is used three times.
-
-    Parameters
-    ----------
-    layers
-        Number of layers.
-    width
-        Width of all of them.
-    batch
-        Rows of the activations.
-
-    Raises
-    ------
-    InputError
-        If a number is too small.
+    The backward pass runs every layer's forward product a second time, as activation checkpointing
+    (Chen et al. 2016) does, so that each weight is used three times.
     """
     at_least(1, layers=layers, width=width, batch=batch)
     graph = Graph(f"recomputed-{layers}x{width}", f"Adam step of {layers} layers, run twice")
@@ -178,25 +131,9 @@ def recomputed(layers: int = 4, width: int = 6, batch: int = 3) -> Graph:
 def chained_calls(calls: int = 8, width: int = 6, batch: int = 3, copy: int = COPY) -> Graph:
     """Return many calls, one after the other, of one subgraph of two dense layers.
 
-    What a call returns is what the next one is given.  The subgraph's input may lie as its
-    first product wants it, or as its last one's output, which makes copies cheaper: with
-    many calls the second wins.
-
-    Parameters
-    ----------
-    calls
-        Number of calls.
-    width
-        Width of both layers.
-    batch
-        Rows of the activations.
-    copy
-        Value per element of a copy into or out of the subgraph.
-
-    Raises
-    ------
-    InputError
-        If a number is too small.
+    What a call returns is what the next one is given.  The subgraph's input may lie as its first
+    product wants it, or as its last one's output, which makes copies, of value ``copy`` per
+    element, cheaper: with many calls the second wins.
     """
     at_least(1, calls=calls, width=width, batch=batch)
     at_least(0, copy=copy)

@@ -24,26 +24,9 @@ def random_views(
 
     Views are slices in half and at ragged offsets, transposes, reversals, reshapes and
     concatenations, of other views rather than of sinks.  Half of the ties are to sources, the
-    others between views of equal size.  No view is larger than two sinks.  Ties between views
-    join elements every which way, mostly all to one component, so that large instances are hard.
-
-    Parameters
-    ----------
-    seed
-        Names the graph among all of its family.
-    ops
-        Number of views.
-    size
-        Rows and columns of a sink.
-    sinks
-        Number of sinks.
-    ties
-        Number of ValuedPairs.
-
-    Raises
-    ------
-    InputError
-        If a number is too small.
+    others between views of equal size.  No view is larger than two sinks, of ``size`` rows and
+    columns. Ties between views join elements every which way, mostly all to one component, so that
+    large instances are hard.
     """
     at_least(1, size=size, sinks=sinks)
     at_least(0, ops=ops, ties=ties)
@@ -114,29 +97,9 @@ def random_graph(
 ) -> Graph:
     """Return a random graph; equal arguments give equal graphs.
 
-    Parameters
-    ----------
-    seed
-        Names the graph among all of its family.
-    elements
-        Upper limit of the number of sink elements.
-    ops
-        Number of ops beside sinks and sources.
-    pairs
-        Number of ValuedPairs.
-    barriers
-        Whether opaque ops may occur, beside the reduces that sums add.
-    negative
-        Whether some values are zero or negative.
-    mappings
-        Whether some sources share locations.
-    empty
-        Share of the sinks that have no elements.
-
-    Raises
-    ------
-    InputError
-        If that is no share.
+    It has at most so many sink elements, and ``ops`` beside sinks and sources; opaque ones if
+    ``barriers``, beside the reduces that sums add.  Some values may be zero or ``negative``, some
+    sources share locations by ``mappings``, and a share of the sinks is ``empty``.
     """
     if not 0 <= empty <= 1:
         raise InputError(f"empty is {empty}; it must be from 0 to 1")

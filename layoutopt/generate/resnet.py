@@ -32,26 +32,10 @@ def resnet_step(
 ) -> Graph:
     """Return one training step of a residual network with momentum.
 
-    Parameters
-    ----------
-    blocks, width
-        Residual blocks of each stage, and channels of the first stage's blocks.
-    bottleneck
-        Whether a block is of kernels 1, 3 and 1 with four times the width at its ends, or of
-        two kernels of 3.
-    stem, pooled
-        Size of the first kernel, and whether it and a pooling after it halve the image.
-    size, channels
-        Height and width of the images, and their channels.
-    classes
-        Outputs of the last layer.
-    batch
-        Number of images.
-
-    Raises
-    ------
-    InputError
-        If a number is too small.
+    ``blocks`` has the number of residual blocks of each stage, and ``width`` the channels of the
+    first stage's.  A ``bottleneck`` is a block of kernels 1, 3 and 1 with four times the width at
+    its ends, in place of two kernels of 3.  ``stem`` is the size of the first kernel; if
+    ``pooled``, it and a pooling after it halve the image, of ``size`` rows and columns.
     """
     at_least(1, width=width, stem=stem, size=size, channels=channels, classes=classes, batch=batch)
     at_least(1, stages=len(blocks), blocks=min(blocks, default=1))

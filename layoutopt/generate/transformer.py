@@ -23,16 +23,9 @@ from layoutopt.graphs.unwinding import Graph
 
 @dataclass(frozen=True)
 class Heads:
-    """Sizes of an attention layer.
+    """Sizes of an attention layer: ``batch`` sequences of tokens, and heads of width ``size``.
 
-    Parameters
-    ----------
-    batch, sequence
-        Number of sequences, and tokens of each.
-    queries, keys
-        Number of query heads, and of key and value heads: each serves ``queries / keys``.
-    size
-        Width of a head.
+    Each key and value head serves ``queries / keys`` query heads.
     """
 
     batch: int
@@ -132,12 +125,8 @@ def rotary(graph: Graph, x: Tensor, tables: list[Tensor], inverse: bool = False)
     """Add the rotation of a head's two halves by angles that grow with the position.
 
     It is ``x * cos + concat([-second, first]) * sin`` (Su et al. 2021), and its inverse, which
-    carries gradients back, the same with the other half negated.
-
-    Parameters
-    ----------
-    tables
-        Cosines and sines, of shape ``(sequence, size)``; with none nothing is rotated.
+    carries gradients back, the same with the other half negated.  Tables are cosines and sines, of
+    shape ``(sequence, size)``; with none nothing is rotated.
     """
     if not tables:
         return x
@@ -158,18 +147,10 @@ def attention(
     joined: bool,
     name: str,
 ) -> tuple[Tensor, Back]:
-    """Add attention without its output projection.
+    """Add attention without its output projection to ``x``, of shape ``(batch * sequence, width)``.
 
-    Parameters
-    ----------
-    x
-        Of shape ``(batch * sequence, width)``.
-    tables
-        Of rotary positions, or none.
-    biased
-        Whether the projections have a bias.
-    joined
-        Whether the weights of the projections are three that are joined, or slices of one.
+    There are tables of rotary positions, or none.  The weights of the projections are three that
+    are joined, or slices of one.
     """
     graph = step.graph
     project = joined_projections if joined else sliced_projections
@@ -249,32 +230,12 @@ def transformer_step(
 ) -> Graph:
     """Return one training step of a transformer with Adam.
 
-    Parameters
-    ----------
-    layers, width
-        Number of blocks of attention and feed-forward network, and width of their activations.
-    heads, kv_heads
-        Number of query heads, and of key and value heads: 0 for as many, fewer are repeated.
-    feed_forward, gated
-        Width of the feed-forward network, and whether it has a gate: three matrices, not two.
-    vocabulary, tied
-        Rows of the embedding table, and whether the output's weights are the same.
-    context, rotary
-        Learned positions, 0 for none, and whether queries and keys are rotated by theirs.
-    batch, sequence
-        Number of sequences, and tokens of each.
-    biased
-        Whether products and normalisations have biases.
-    joined
-        Whether weights of queries, keys and values are three, joined for one product, or
-        slices of one for three products.
-    flat
-        Whether parameters, gradients and states are updated in flat buffers.
-
-    Raises
-    ------
-    InputError
-        If numbers are too small or do not fit each other.
+    There are ``kv_heads`` key and value heads: 0 for as many as query heads, fewer are repeated.
+    The feed-forward network may be ``gated``: three matrices, not two.  The output's weights may be
+    the embedding table's (``tied``).  Positions are learned for a ``context``, 0 for none, or
+    queries and keys rotated by theirs.  Weights of queries, keys and values are three, ``joined``
+    for one product, or slices of one for three products.  Parameters, gradients and states may be
+    updated in ``flat`` buffers.
     """
     shape = Heads(batch, sequence, heads, kv_heads or heads, width // max(heads, 1))
     numbers = (layers, width, shape, feed_forward, vocabulary, context)

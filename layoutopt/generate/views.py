@@ -18,13 +18,6 @@ def diagonals(size: int = 6, seed: int = 0) -> Graph:
     """Return a square matrix tied to its transpose, and either way to a source.
 
     On the diagonal an element is its own image; off it two elements share a fate.
-
-    Parameters
-    ----------
-    size
-        Rows and columns.
-    seed
-        Draws the values.
     """
     at_least(1, size=size)
     draw, graph = _begin("diagonals", size, seed)
@@ -38,14 +31,7 @@ def diagonals(size: int = 6, seed: int = 0) -> Graph:
 def double_reversals(size: int = 5, depth: int = 3, seed: int = 0) -> Graph:
     """Return a tensor of rank 3 tied to itself reversed on two axes, and with these exchanged.
 
-    Parameters
-    ----------
-    size
-        Length of the two axes; the centre of an odd one is its own image.
-    depth
-        Length of the third.
-    seed
-        Draws the values.
+    The centre of the two axes, if their length is odd, is its own image.
     """
     at_least(1, size=size, depth=depth)
     draw, graph = _begin("double-reversals", size, seed)
@@ -64,20 +50,6 @@ def coprime_reshapes(size: int = 5, first: int = 3, second: int = 4, seed: int =
 
     The reading as ``first x second`` is tied to the transpose of that as ``second x first``, and no
     block size serves both.
-
-    Parameters
-    ----------
-    size
-        Length of the axes before.
-    first, second
-        Lengths of the last axes, which have no common divisor.
-    seed
-        Draws the values.
-
-    Raises
-    ------
-    InputError
-        If a number is too small, or the two have a common divisor.
     """
     at_least(1, size=size, first=first, second=second)
     if gcd(first, second) > 1:
@@ -95,23 +67,7 @@ def coprime_reshapes(size: int = 5, first: int = 3, second: int = 4, seed: int =
 def sliding_windows(size: int = 12, columns: int = 4, windows: int = 2, seed: int = 0) -> Graph:
     """Return a matrix tied to itself shifted by 1, 2, ... rows, and to a source.
 
-    Each column is one chain of all its rows, which no symmetry shortens.
-
-    Parameters
-    ----------
-    size
-        Number of rows.
-    columns
-        Number of columns, which are alike.
-    windows
-        Number of shifts.
-    seed
-        Draws the values.
-
-    Raises
-    ------
-    InputError
-        If a number is too small, or there are as many windows as rows.
+    Each column is one chain of all its rows, which no symmetry shortens; columns are alike.
     """
     at_least(1, size=size, columns=columns, windows=windows)
     if windows >= size:
@@ -128,15 +84,6 @@ def strides(size: int = 17, columns: int = 4, seed: int = 0) -> Graph:
     """Return a matrix of which every third and every fifth row are tied to targets and rows.
 
     The two strides meet in every fifteenth row only, so that rows are of several kinds.
-
-    Parameters
-    ----------
-    size
-        Number of rows.
-    columns
-        Number of columns, which are alike.
-    seed
-        Draws the values.
     """
     at_least(1, size=size, columns=columns)
     draw, graph = _begin("strides", size, seed)
@@ -153,17 +100,8 @@ def strides(size: int = 17, columns: int = 4, seed: int = 0) -> Graph:
 def split_rounds(size: int = 8, rounds: int = 5, seed: int = 0) -> Graph:
     """Return a matrix that is split in two and joined the other way round, again and again.
 
-    Splits alternate between rows and columns and are halves or ragged; after each round there is
-    a new target, so that views of ever more parts compete.
-
-    Parameters
-    ----------
-    size
-        Rows and columns.
-    rounds
-        Number of splits.
-    seed
-        Draws the splits and the values.
+    Splits alternate between rows and columns and are halves or ragged; after each round there is a
+    new target, so that views of ever more parts compete.
     """
     at_least(2, size=size)
     at_least(1, rounds=rounds)
@@ -179,15 +117,7 @@ def split_rounds(size: int = 8, rounds: int = 5, seed: int = 0) -> Graph:
 
 
 def aliases(copies: int = 8, seed: int = 0) -> Graph:
-    """Return one element under many names, some drawn to one location and some to another.
-
-    Parameters
-    ----------
-    copies
-        Number of names.
-    seed
-        Draws the location and the value of each.
-    """
+    """Return one element under many names, some drawn to one location and some to another."""
     at_least(1, copies=copies)
     draw, graph = _begin("aliases", copies, seed)
     x = graph.sink((1,), name="x")

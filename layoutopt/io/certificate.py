@@ -28,13 +28,7 @@ def certificate_bytes(certificate: dict[str, Any]) -> bytes:
 
 
 def read_certificate(path: str | Path) -> dict[str, Any]:
-    """Read a certificate, packed with gzip if its name ends in ``.gz``.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is not a certificate.
-    """
+    """Read a certificate, packed with gzip if its name ends in ``.gz``."""
     raw = files.read_utf8(files.named(path))
     try:
         found = json.loads(raw, parse_float=str, parse_constant=str)
@@ -49,22 +43,7 @@ def read_certificate(path: str | Path) -> dict[str, Any]:
 
 
 def check_certificate(graph: GraphStore, certificate: dict[str, Any], file: str = "") -> Verdict:
-    """Verify a certificate for a graph.
-
-    Parameters
-    ----------
-    certificate
-        The certificate as :func:`read_certificate` returns it.
-    file
-        File name for errors.
-
-    Raises
-    ------
-    InputError
-        If it is for another instance or kind of problem.
-    layoutopt.certificate.refused.Refused
-        If it is wrong, or proves less than it claims.
-    """
+    """Verify a certificate for a graph; Refused says what is wrong with it."""
     if certificate.get("problem") != "unwinding":
         raise InputError("certifies a conversion, not unwinding", "$.problem", file)
     claimed = certificate.get("instance_hash")

@@ -46,18 +46,7 @@ class InstanceDocument(Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 def parse_instance(raw: bytes, file: str = "") -> Graph:
-    """Parse the bytes of an instance file.
-
-    Parameters
-    ----------
-    file
-        File name for errors.
-
-    Raises
-    ------
-    InputError
-        If the instance is invalid; the message says where.
-    """
+    """Parse the bytes of an instance file; errors say where."""
     document = files.decode(
         msgspec.json.Decoder(InstanceDocument),
         raw,
@@ -106,24 +95,12 @@ def instance_bytes(graph: GraphStore) -> bytes:
 
 
 def read_instance(path: str | Path) -> Graph:
-    """Read an instance file, packed with gzip if its name ends in ``.gz``.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or does not describe a graph.
-    """
+    """Read an instance file, packed with gzip if its name ends in ``.gz``."""
     return parse_instance(files.read_bytes(files.named(path)), str(path))
 
 
 def check_name(path: Path) -> None:
-    """Refuse a file name without the suffix of an instance, except for devices.
-
-    Raises
-    ------
-    InputError
-        If the suffix is another.
-    """
+    """Refuse a file name without the suffix of an instance, except for devices."""
     device = path.exists() and not path.is_file()
     if not (device or path.name.endswith(files.INSTANCES)):
         raise InputError(f"must end in {' or '.join(files.INSTANCES)}", file=str(path))
@@ -234,19 +211,9 @@ def known_hash(graph: GraphStore) -> str | None:
 
 
 def check_hash(claimed: str | None, graph: GraphStore, file: str) -> None:
-    """Refuse a file that belongs to another instance.
+    """Refuse a file that belongs to another instance, by the hash that it states.
 
-    Parameters
-    ----------
-    claimed
-        The hash stated by the file; None, as in files of older versions, is not checked.
-    file
-        File name for errors.
-
-    Raises
-    ------
-    InputError
-        If the hashes differ.
+    ``None``, as in files of older versions, is not checked.
     """
     if claimed is None:
         return

@@ -67,11 +67,6 @@ class ResultDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
         Status and gap are recomputed from score and bound; only infeasibility is taken from a
         document without layouts.
-
-        Raises
-        ------
-        InputError
-            If a number is invalid.
         """
         nothing = self.status is Status.INFEASIBLE and self.layouts is None
         return UnwindingResult(
@@ -122,18 +117,7 @@ def result_document(result: UnwindingResult) -> dict[str, Any]:
 
 
 def parse_document(raw: bytes, file: str = "") -> ResultDocument:
-    """Parse the bytes of a result file, without recomputing anything.
-
-    Parameters
-    ----------
-    file
-        File name for errors.
-
-    Raises
-    ------
-    InputError
-        If the result is invalid; the message says where.
-    """
+    """Parse the bytes of a result file, without recomputing anything; errors say where."""
     document = files.decode(
         msgspec.json.Decoder(ResultDocument),
         raw,
@@ -146,13 +130,7 @@ def parse_document(raw: bytes, file: str = "") -> ResultDocument:
 
 
 def read_document(path: str | Path) -> ResultDocument:
-    """Read a result file, packed with gzip if its name ends in ``.gz``, without recomputation.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or is not a result.
-    """
+    """Read a result file, packed with gzip if its name ends in ``.gz``, without recomputation."""
     path = files.named(path)
     return parse_document(files.read_bytes(path), str(path))
 
@@ -181,18 +159,7 @@ def read_result(path: str | Path, graph: GraphStore | None = None) -> UnwindingR
 
 
 def with_graph(result: UnwindingResult, graph: GraphStore, file: str) -> UnwindingResult:
-    """Return a result with its graph.
-
-    Parameters
-    ----------
-    file
-        File name for errors.
-
-    Raises
-    ------
-    InputError
-        If it belongs to another graph.
-    """
+    """Return a result with its graph, to which it must belong."""
     if graph.name != result.instance:
         raise InputError(f"belongs to {result.instance!r}, not to {graph.name!r}", file=file)
     try:

@@ -52,15 +52,7 @@ class SolutionDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def solution_document(
     solution: Solution, seconds: dict[str, float], network_hash: str | None
 ) -> SolutionDocument:
-    """Return the document of a solution.
-
-    Parameters
-    ----------
-    seconds
-        By phase; empty if times are omitted.
-    network_hash
-        Hash of the solved network.
-    """
+    """Return the document of a solution, with seconds by phase, and the network's hash."""
     return SolutionDocument(
         format="layoutopt/solution/1",
         network=solution.network.name,
@@ -93,13 +85,7 @@ def _number(value: Fraction | int | None) -> Any:
 
 
 def read_solution(path: str | Path) -> SolutionDocument:
-    """Read a solution, packed with gzip if its name ends in ``.gz``.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or is not a solution.
-    """
+    """Read a solution, packed with gzip if its name ends in ``.gz``."""
     decoder = msgspec.json.Decoder(SolutionDocument, float_hook=exact_decimal)
     raw = files.read_bytes(files.named(path))
     return files.decode(decoder, raw, str(path), {".format": [FORMAT], ".status": [*Status]})

@@ -30,14 +30,9 @@ class _Level:
 
 
 def parts(piece: Piece, origin_size: int, sink_size: int) -> Iterator[Piece]:
-    """Split a piece into pieces with nested loops on both sides, and none of extent 1.
+    """Split a piece, which sets no element twice, into pieces with nested loops on both sides.
 
-    Parameters
-    ----------
-    piece
-        A piece that sets no element twice.
-    origin_size, sink_size
-        Numbers of elements of origin and sink.
+    Origin and sink have so many elements.  No loop has an extent of 1.
     """
     todo: list[Piece] = [(*piece[:3], tuple(loop for loop in piece[3] if loop[0] != 1))]
     while todo:
@@ -58,12 +53,7 @@ def parts(piece: Piece, origin_size: int, sink_size: int) -> Iterator[Piece]:
 def obstacle(size: int, loops: Loops) -> int | None:
     """Return the loop to shorten so that a box may become nested; ``None`` if it is nested.
 
-    Parameters
-    ----------
-    size
-        Number of elements of the tensor.
-    loops
-        The box's loops, of extents 2 or more.
+    The tensor has ``size`` elements, and loops have extents of 2 or more.
     """
     return _blocks(size, _levels(loops))[1]
 
@@ -71,18 +61,9 @@ def obstacle(size: int, loops: Loops) -> int | None:
 def view(target: Views[Handle], x: Handle, shape: Shape, start: int, loops: Loops) -> Handle:
     """Return the elements of a box as a tensor with a dimension for each loop.
 
-    Parameters
-    ----------
-    x
-        A tensor.
-    start, loops
-        A nested box of the flat tensor.  Extents are 2 or more.  Dimensions of stride 0 are
-        expanded; the view is not a window then.
-
-    Returns
-    -------
-    Handle
-        Of shape ``(1,)`` if there are no loops.
+    The box, which begins at ``start`` of the flat tensor, is nested, with extents of 2 or more.
+    Dimensions of stride 0 are expanded; the view is not a window then.  Without loops, the shape is
+    ``(1,)``.
     """
     levels = _levels(loops)
     blocks, bad = _blocks(prod(shape), levels)
@@ -186,15 +167,9 @@ Box: TypeAlias = tuple[int, int, int]
 def viewed(
     graph: GraphStore, target: Views[Handle], wanted: Sequence[int], root: Callable[[int], Handle]
 ) -> list[Handle]:
-    """Return tensors as views of their root tensors.
+    """Return tensors, by number, as views of their root tensors.
 
-    Parameters
-    ----------
-    wanted
-        Tensor numbers.
-    root
-        Returns a root tensor (a sink, source, fixed point or barrier output) by number;
-        called once for each.
+    Roots (sinks, sources, fixed points and barriers' outputs) are asked for once each.
     """
     found: dict[int, Handle] = {}
     todo = list(wanted)
@@ -264,24 +239,11 @@ def _sampled(target: Views[Handle], x: Handle, shape: Shape, setts: Sequence[Str
 def striped(
     target: Views[Handle], x: Handle, box: Box, stripes: Stripes, first: int = 0
 ) -> tuple[Handle, int]:
-    """Return the indices of the middle axis of three that nested stripes keep.
+    """Return the indices of the middle axis of three that nested stripes keep, and their number.
 
-    Only slices, reshapes and concats are used.  All whole periods are selected together, by
-    moving them to the first axis, so that the number of views depends on that of stripes only.
-
-    Parameters
-    ----------
-    x, box
-        A tensor and its shape, of three axes.
-    stripes
-        Outermost first: see :mod:`layoutopt.graphs.ops`.
-    first
-        Position of index 0 in the outermost stripe.
-
-    Returns
-    -------
-    tuple
-        The tensor, and the size of its middle axis.
+    ``box`` is the shape, and ``first`` the position of index 0 in the outermost stripe.  Only
+    slices, reshapes and concats are used.  All whole periods are selected together, by moving them
+    to the first axis, so that the number of views depends on that of stripes only.
     """
     rows, n, columns = box
     if not stripes:
@@ -310,11 +272,8 @@ def striped(
 def _runs(n: int, stripe: tuple[int, int, int], first: int) -> Iterator[tuple[int, int, int, int]]:
     """Yield the runs that a stripe keeps of the indices ``0 .. n-1``.
 
-    Yields
-    ------
-    tuple
-        Start of a run, number of periods in which it repeats, its length, and the position of
-        its first index in the next stripe.
+    Each is its start, number of periods in which it repeats, its length, and the position of its
+    first index in the next stripe.
     """
     on, off, phase = stripe
     period = on + off

@@ -137,15 +137,7 @@ def _made(graph: GraphStore, layouts: Layouts, given: Dependencies) -> dict[int,
 
 
 def with_needs(wanted: Iterable[ProgramStep], done: set[ProgramStep]) -> Iterator[ProgramStep]:
-    """Yield steps, each after the steps that it needs, except those already done.
-
-    Parameters
-    ----------
-    wanted
-        The steps, in the preferred order.
-    done
-        Steps yielded before; extended.
-    """
+    """Yield steps, each after the steps that it needs, except those done; add them to these."""
     for goal in wanted:
         todo = [goal]
         while todo:
