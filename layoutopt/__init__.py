@@ -7,216 +7,120 @@ from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 if TYPE_CHECKING:
-    from layoutopt.base.errors import (
-        InputError,
-        InternalError,
-        LayoutoptError,
-        SizeError,
-        SolverError,
-    )
-    from layoutopt.base.limits import Limits, Progress
-    from layoutopt.base.memory import memory_limit
-    from layoutopt.base.result import PairScore, Result, Status, Stopped, UnwindingResult
-    from layoutopt.check.elements import Evaluation
-    from layoutopt.comparison import Comparison, compare
-    from layoutopt.conversion.graph import ConversionGraph
-    from layoutopt.conversion.requirements import Requirements
-    from layoutopt.converting import convert
-    from layoutopt.explain.explanation import (
-        Change,
-        Obstacle,
-        PairExplanation,
-        Share,
-        SinkExplanation,
-    )
-    from layoutopt.explain.pair import explain_pair
-    from layoutopt.explain.sink import explain_sink
-    from layoutopt.graphs.growers import (
-        ConvTensor,
-        DynamicTensor,
-        MatmulTensor,
-        OptimizerStep,
-        SumLikeTensor,
-    )
-    from layoutopt.graphs.ops import Kind
-    from layoutopt.graphs.store import ValuedPair
-    from layoutopt.graphs.tensor import Tensor
-    from layoutopt.graphs.unwinding import Graph
-    from layoutopt.io.instance import write_instance
-    from layoutopt.io.result import read_result, write_result
-    from layoutopt.layout.layout import Layout, LayoutError
-    from layoutopt.lowering.assignment import evaluate
-    from layoutopt.machine.simulation import Simulation, cycle_values, simulate
-    from layoutopt.machine.whatif import (
-        CapacityPoint,
-        ShadowPrices,
-        SinkCost,
-        SmallestMachine,
-        TilePrice,
-        capacity_sweep,
-        shadow_prices,
-        smallest_machine,
-    )
-    from layoutopt.network.problem import Labelling
-    from layoutopt.onnx.result import ConversionResult
-    from layoutopt.pictures.svg import Picture
-    from layoutopt.program.lower import lower
-    from layoutopt.program.numpy_target import NumpyTarget
-    from layoutopt.program.steps import BarrierReady, Place, Run, Schedule, schedule, steps
-    from layoutopt.program.target import Target
-    from layoutopt.reading import read
-    from layoutopt.registry import heuristic, solver
-    from layoutopt.unwinding import SOLVERS, solve, unwind
+    from layoutopt.base.errors import InputError as InputError
+    from layoutopt.base.errors import InternalError as InternalError
+    from layoutopt.base.errors import LayoutoptError as LayoutoptError
+    from layoutopt.base.errors import SizeError as SizeError
+    from layoutopt.base.errors import SolverError as SolverError
+    from layoutopt.base.limits import Limits as Limits
+    from layoutopt.base.limits import Progress as Progress
+    from layoutopt.base.memory import memory_limit as memory_limit
+    from layoutopt.base.result import PairScore as PairScore
+    from layoutopt.base.result import Result as Result
+    from layoutopt.base.result import Status as Status
+    from layoutopt.base.result import Stopped as Stopped
+    from layoutopt.base.result import UnwindingResult as UnwindingResult
+    from layoutopt.check.elements import Evaluation as Evaluation
+    from layoutopt.comparison import Comparison as Comparison
+    from layoutopt.comparison import compare as compare
+    from layoutopt.conversion.graph import ConversionGraph as ConversionGraph
+    from layoutopt.conversion.requirements import Requirements as Requirements
+    from layoutopt.converting import convert as convert
+    from layoutopt.explain.explanation import Change as Change
+    from layoutopt.explain.explanation import Obstacle as Obstacle
+    from layoutopt.explain.explanation import PairExplanation as PairExplanation
+    from layoutopt.explain.explanation import Share as Share
+    from layoutopt.explain.explanation import SinkExplanation as SinkExplanation
+    from layoutopt.explain.pair import explain_pair as explain_pair
+    from layoutopt.explain.sink import explain_sink as explain_sink
+    from layoutopt.graphs.growers import ConvTensor as ConvTensor
+    from layoutopt.graphs.growers import DynamicTensor as DynamicTensor
+    from layoutopt.graphs.growers import MatmulTensor as MatmulTensor
+    from layoutopt.graphs.growers import OptimizerStep as OptimizerStep
+    from layoutopt.graphs.growers import SumLikeTensor as SumLikeTensor
+    from layoutopt.graphs.ops import Kind as Kind
+    from layoutopt.graphs.store import ValuedPair as ValuedPair
+    from layoutopt.graphs.tensor import Tensor as Tensor
+    from layoutopt.graphs.unwinding import Graph as Graph
+    from layoutopt.io.instance import write_instance as write_instance
+    from layoutopt.io.result import read_result as read_result
+    from layoutopt.io.result import write_result as write_result
+    from layoutopt.layout.layout import Layout as Layout
+    from layoutopt.layout.layout import LayoutError as LayoutError
+    from layoutopt.lowering.assignment import evaluate as evaluate
+    from layoutopt.machine.simulation import Simulation as Simulation
+    from layoutopt.machine.simulation import cycle_values as cycle_values
+    from layoutopt.machine.simulation import simulate as simulate
+    from layoutopt.machine.whatif import CapacityPoint as CapacityPoint
+    from layoutopt.machine.whatif import ShadowPrices as ShadowPrices
+    from layoutopt.machine.whatif import SinkCost as SinkCost
+    from layoutopt.machine.whatif import SmallestMachine as SmallestMachine
+    from layoutopt.machine.whatif import TilePrice as TilePrice
+    from layoutopt.machine.whatif import capacity_sweep as capacity_sweep
+    from layoutopt.machine.whatif import shadow_prices as shadow_prices
+    from layoutopt.machine.whatif import smallest_machine as smallest_machine
+    from layoutopt.network.problem import Labelling as Labelling
+    from layoutopt.onnx.result import ConversionResult as ConversionResult
+    from layoutopt.pictures.svg import Picture as Picture
+    from layoutopt.program.lower import lower as lower
+    from layoutopt.program.numpy_target import NumpyTarget as NumpyTarget
+    from layoutopt.program.steps import BarrierReady as BarrierReady
+    from layoutopt.program.steps import Place as Place
+    from layoutopt.program.steps import Run as Run
+    from layoutopt.program.steps import Schedule as Schedule
+    from layoutopt.program.steps import schedule as schedule
+    from layoutopt.program.steps import steps as steps
+    from layoutopt.program.target import Target as Target
+    from layoutopt.reading import read as read
+    from layoutopt.registry import heuristic as heuristic
+    from layoutopt.registry import solver as solver
+    from layoutopt.unwinding import SOLVERS as SOLVERS
+    from layoutopt.unwinding import solve as solve
+    from layoutopt.unwinding import unwind as unwind
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "CapacityPoint": "machine.whatif",
-    "Change": "explain.explanation",
-    "Comparison": "comparison",
-    "ConvTensor": "graphs.growers",
-    "ConversionGraph": "conversion.graph",
-    "ConversionResult": "onnx.result",
-    "DynamicTensor": "graphs.growers",
-    "Evaluation": "check.elements",
-    "Graph": "graphs.unwinding",
-    "InputError": "base.errors",
-    "InternalError": "base.errors",
-    "Kind": "graphs.ops",
-    "BarrierReady": "program.steps",
-    "Labelling": "network.problem",
-    "Layout": "layout.layout",
-    "LayoutError": "layout.layout",
-    "LayoutoptError": "base.errors",
-    "Limits": "base.limits",
-    "MatmulTensor": "graphs.growers",
-    "NumpyTarget": "program.numpy_target",
-    "Obstacle": "explain.explanation",
-    "OptimizerStep": "graphs.growers",
-    "PairExplanation": "explain.explanation",
-    "PairScore": "base.result",
-    "Picture": "pictures.svg",
-    "Place": "program.steps",
-    "Progress": "base.limits",
-    "Requirements": "conversion.requirements",
-    "Result": "base.result",
-    "Run": "program.steps",
-    "SOLVERS": "unwinding",
-    "Schedule": "program.steps",
-    "ShadowPrices": "machine.whatif",
-    "Share": "explain.explanation",
-    "Simulation": "machine.simulation",
-    "SinkCost": "machine.whatif",
-    "SinkExplanation": "explain.explanation",
-    "SizeError": "base.errors",
-    "SmallestMachine": "machine.whatif",
-    "SolverError": "base.errors",
-    "Status": "base.result",
-    "Stopped": "base.result",
-    "SumLikeTensor": "graphs.growers",
-    "Target": "program.target",
-    "Tensor": "graphs.tensor",
-    "TilePrice": "machine.whatif",
-    "UnwindingResult": "base.result",
-    "ValuedPair": "graphs.store",
-    "capacity_sweep": "machine.whatif",
-    "compare": "comparison",
-    "convert": "converting",
-    "cycle_values": "machine.simulation",
-    "evaluate": "lowering.assignment",
-    "explain_pair": "explain.pair",
-    "explain_sink": "explain.sink",
-    "heuristic": "registry",
-    "lower": "program.lower",
-    "memory_limit": "base.memory",
-    "read": "reading",
-    "read_result": "io.result",
-    "schedule": "program.steps",
-    "shadow_prices": "machine.whatif",
-    "simulate": "machine.simulation",
-    "smallest_machine": "machine.whatif",
-    "steps": "program.steps",
-    "solve": "unwinding",
-    "solver": "registry",
-    "unwind": "unwinding",
-    "write_instance": "io.instance",
-    "write_result": "io.result",
+_NAMES = {
+    "base.errors": "InputError InternalError LayoutoptError SizeError SolverError",
+    "base.limits": "Limits Progress",
+    "base.memory": "memory_limit",
+    "base.result": "PairScore Result Status Stopped UnwindingResult",
+    "check.elements": "Evaluation",
+    "comparison": "Comparison compare",
+    "conversion.graph": "ConversionGraph",
+    "conversion.requirements": "Requirements",
+    "converting": "convert",
+    "explain.explanation": "Change Obstacle PairExplanation Share SinkExplanation",
+    "explain.pair": "explain_pair",
+    "explain.sink": "explain_sink",
+    "graphs.growers": "ConvTensor DynamicTensor MatmulTensor OptimizerStep SumLikeTensor",
+    "graphs.ops": "Kind",
+    "graphs.store": "ValuedPair",
+    "graphs.tensor": "Tensor",
+    "graphs.unwinding": "Graph",
+    "io.instance": "write_instance",
+    "io.result": "read_result write_result",
+    "layout.layout": "Layout LayoutError",
+    "lowering.assignment": "evaluate",
+    "machine.simulation": "Simulation cycle_values simulate",
+    "machine.whatif": "CapacityPoint ShadowPrices SinkCost SmallestMachine TilePrice "
+    "capacity_sweep shadow_prices smallest_machine",
+    "network.problem": "Labelling",
+    "onnx.result": "ConversionResult",
+    "pictures.svg": "Picture",
+    "program.lower": "lower",
+    "program.numpy_target": "NumpyTarget",
+    "program.steps": "BarrierReady Place Run Schedule schedule steps",
+    "program.target": "Target",
+    "reading": "read",
+    "registry": "heuristic solver",
+    "unwinding": "SOLVERS solve unwind",
 }
+"""The public names of each module."""
 
-__all__ = [
-    "SOLVERS",
-    "BarrierReady",
-    "CapacityPoint",
-    "Change",
-    "Comparison",
-    "ConvTensor",
-    "ConversionGraph",
-    "ConversionResult",
-    "DynamicTensor",
-    "Evaluation",
-    "Graph",
-    "InputError",
-    "InternalError",
-    "Kind",
-    "Labelling",
-    "Layout",
-    "LayoutError",
-    "LayoutoptError",
-    "Limits",
-    "MatmulTensor",
-    "NumpyTarget",
-    "Obstacle",
-    "OptimizerStep",
-    "PairExplanation",
-    "PairScore",
-    "Picture",
-    "Place",
-    "Progress",
-    "Requirements",
-    "Result",
-    "Run",
-    "Schedule",
-    "ShadowPrices",
-    "Share",
-    "Simulation",
-    "SinkCost",
-    "SinkExplanation",
-    "SizeError",
-    "SmallestMachine",
-    "SolverError",
-    "Status",
-    "Stopped",
-    "SumLikeTensor",
-    "Target",
-    "Tensor",
-    "TilePrice",
-    "UnwindingResult",
-    "ValuedPair",
-    "__version__",
-    "capacity_sweep",
-    "compare",
-    "convert",
-    "cycle_values",
-    "evaluate",
-    "explain_pair",
-    "explain_sink",
-    "heuristic",
-    "lower",
-    "memory_limit",
-    "read",
-    "read_result",
-    "schedule",
-    "shadow_prices",
-    "simulate",
-    "smallest_machine",
-    "solve",
-    "solver",
-    "steps",
-    "unwind",
-    "write_instance",
-    "write_result",
-]
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
+__all__ = [*_HOME, "__version__"]
 
 _RENAMED = {"Know": "BarrierReady"}
 """Old public names, supported for one more release, and their new names."""

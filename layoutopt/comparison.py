@@ -29,8 +29,7 @@ CSV_COLUMNS = (
 )
 CSV_PAIR_COLUMNS = ("instance", "solver", "a", "b", "value", "elements", "matched", "best", "lost")
 
-SHOWN = 30, 40
-"""Rows of the table of losses in a notebook, and in the text of several comparisons."""
+SHOWN = 30, 40  # rows of the table of losses in a notebook, and in the text of several comparisons
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -118,29 +118,14 @@ def _blamed(name: str, limits: Limits) -> Iterator[None]:
         raise SolverError(f"solver {name!r} failed: {reason}") from error
 
 
-def _read_only(problem: Labelling) -> Labelling:
-    """Return a problem with read-only arrays."""
-    order = problem.precedence
-    if order is not None:
-        order = replace(
-            order,
-            arcs=_frozen(order.arcs),
-            label_barrier=_frozen(order.label_barrier),
-            node_readers=_frozen(order.node_readers),
-        )
-    return replace(
-        problem,
-        edges=_frozen(problem.edges),
-        weights=_frozen(problem.weights),
-        reward_at=_frozen(problem.reward_at),
-        rewards=_frozen(problem.rewards),
-        banned=_frozen(problem.banned),
-        precedence=order,
-    )
-
-
-def _frozen(array: IntArray) -> IntArray:
-    view = array.view()
+def _read_only(thing: Any) -> Any:
+    """Return an array, or a dataclass with arrays, of which none can be written."""
+    if is_dataclass(thing) and not isinstance(thing, type):
+        parts = {entry.name: _read_only(getattr(thing, entry.name)) for entry in fields(thing)}
+        return replace(thing, **parts)
+    if not isinstance(thing, np.ndarray):
+        return thing
+    view = thing.view()
     view.flags.writeable = False
     return view
 
@@ -227,8 +212,7 @@ ORTOOLS = (
 GROUPS = {"layoutopt.solvers": "solver", "layoutopt.heuristics": "heuristic"}
 """Groups of entry points, and the word for their members in errors."""
 
-ALL = "all"
-"""Stands for every built-in solver in commands; not allowed as a solver's name."""
+ALL = "all"  # stands for every built-in solver in commands; not allowed as a solver's name
 
 _registered: dict[str, Entry] = {}
 

@@ -22,17 +22,10 @@ from layoutopt.base.limits import Limits
 
 Answer = TypeVar("Answer")
 
-POLL = 0.05
-"""Seconds between two checks of the deadlines."""
-
-AGAIN = 0.5
-"""Seconds after which the exception is raised again, in case it was suppressed."""
-
-LOADING = 5.0
-"""Seconds for a running import to finish before it is interrupted."""
-
-HIGHS_ENDS = 1.0
-"""Seconds for HiGHS to stop; it does not always react."""
+POLL = 0.05  # seconds between two checks of the deadlines
+AGAIN = 0.5  # seconds after which the exception is raised again, in case it was suppressed
+LOADING = 5.0  # seconds for a running import to finish before it is interrupted
+HIGHS_ENDS = 1.0  # seconds for HiGHS to stop; it does not always react
 
 GRACE, GRACE_SHARE = 1.0, 0.1
 """Time for restoring and checking a solution after the deadline: seconds, or share of the time
@@ -42,11 +35,8 @@ LATE = 2.0
 """Seconds after the deadline, or after the call if the deadline had passed, for checking default
 layouts if there are no others."""
 
-BUSY = 4.0
-"""Additional seconds for checking the only solution while other processes use the CPU."""
-
-SHORT = 0.5
-"""Seconds after the deadline for phases if another solution is secured."""
+BUSY = 4.0  # additional seconds for checking the only solution while other processes use the CPU
+SHORT = 0.5  # seconds after the deadline for phases if another solution is secured
 
 SECURED_ENDS, ANSWER_ENDS, LAST_ENDS = 1.0, 3.0, 5.0
 """Seconds after Ctrl-C for checking a solution: if another one is secured, if none is, and, should
@@ -177,8 +167,7 @@ def _imports(thread: int) -> bool:
     return False
 
 
-KEEPER = "layoutopt deadlines"
-"""Name of the monitor thread."""
+KEEPER = "layoutopt deadlines"  # name of the monitor thread
 
 
 class _Keeper:
@@ -238,8 +227,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_KEEPER.forget)
 
 
-EXIT_WAITS = 10.0
-"""Seconds that the end of the process waits for solvers that were left running."""
+EXIT_WAITS = 10.0  # seconds that the end of the process waits for solvers that were left running
 
 _left: list[threading.Thread] = []
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-LONGEST = 1000
-"""Largest length of a message in characters; longer ones are shortened in the middle."""
+LONGEST = 1000  # largest length of a message in characters; longer ones are shortened in the middle
 
 
 class LayoutoptError(Exception):

@@ -101,11 +101,8 @@ def _encoder() -> msgspec.json.Encoder:
     return msgspec.json.Encoder(decimal_format="number")
 
 
-BOM = b"\xef\xbb\xbf"
-"""UTF-8 byte order mark, written by some editors and ignored."""
-
-INSTANCES = (".json", ".json.gz")
-"""Suffixes of instance files."""
+BOM = b"\xef\xbb\xbf"  # UTF-8 byte order mark, written by some editors and ignored
+INSTANCES = (".json", ".json.gz")  # suffixes of instance files
 
 
 def named(path: str | Path) -> Path:
@@ -116,8 +113,7 @@ def named(path: str | Path) -> Path:
         raise InputError(f"expected a file name, not {type(path).__name__}") from None
 
 
-STDIN = "-"
-"""The name of standard input."""
+STDIN = "-"  # the name of standard input
 
 
 @cache

@@ -19,8 +19,7 @@ from layoutopt.base import memory
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import Result, Stopped
 
-TAIL = 0.5
-"""Largest share of the time reserved for steps after solving."""
+TAIL = 0.5  # largest share of the time reserved for steps after solving
 
 
 @dataclass(frozen=True)
@@ -307,8 +306,7 @@ class _Stop:
 Point: TypeAlias = tuple[float, float | None, float | None]
 """Seconds since the start of the call, best score and best bound so far."""
 
-POINTS = 200
-"""Largest number of points."""
+POINTS = 200  # largest number of points
 
 
 class Trace:

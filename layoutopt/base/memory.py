@@ -17,26 +17,19 @@ from typing import Any
 
 from layoutopt.base.errors import InputError, SizeError
 
-RESERVE = 128 * 2**20
-"""Searches stop if fewer bytes are free; the rest is needed for the result."""
+RESERVE = 128 * 2**20  # searches stop if fewer bytes are free; the rest is needed for the result
 
 SHARE, MOST_RESERVE = 0.1, 2**30
 """Share of a memory limit reserved for the result, and its largest number of bytes."""
 
-LOOK = 0.05
-"""Seconds between two measurements."""
+LOOK = 0.05  # seconds between two measurements
 
 SMALL = 2**20
 """Work of so many bytes or fewer is never refused; measuring takes longer than the work."""
 
-GROUPS = Path("/sys/fs/cgroup")
-"""Linux's files of memory limits of containers."""
-
-ENDLESS = 2**60
-"""Limits of at least so many bytes mean that a container has no limit."""
-
-_looked: list[Any] = [0.0, False]
-"""Time and result of the last measurement by :func:`full`."""
+GROUPS = Path("/sys/fs/cgroup")  # Linux's files of memory limits of containers
+ENDLESS = 2**60  # limits of at least so many bytes mean that a container has no limit
+_looked: list[Any] = [0.0, False]  # time and result of the last measurement by :func:`full`
 
 
 def require(needed: float, what: str) -> None:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 Number: TypeAlias = Decimal | Fraction | int
 
-LEAST = Fraction(1, 10**9)
-"""Smallest denominator of relative differences."""
+LEAST = Fraction(1, 10**9)  # smallest denominator of relative differences
 
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
 
@@ -185,13 +184,15 @@ def _parse(value: object) -> Decimal:
     raise TypeError
 
 
-def _from_fraction(value: Fraction) -> Decimal:
-    places = 0
+def _from_fraction(value: Fraction, places: int = 0) -> Decimal:
+    """Return a fraction as a decimal with at least so many digits after the point."""
     while (value * 10**places).denominator != 1:
         places += 1
         if places > MAX_EXPONENT:
             raise ValueError
-    return _written((value * 10**places).numerator, places)
+    number = (value * 10**places).numerator
+    digits = tuple(map(int, str(abs(number))))  # ``Decimal.scaleb`` would round to 28 of them
+    return Decimal((int(number < 0), digits, -places))
 
 
 def to_integers(values: Sequence[Decimal]) -> tuple[list[int], Fraction]:
@@ -210,17 +211,7 @@ def to_decimal(multiple: int, unit: Fraction) -> Decimal:
 
     The unit must come from :func:`to_integers`, so that the result is finite.
     """
-    exact = multiple * unit
-    places = 1
-    while (exact * 10**places).denominator != 1:
-        places += 1
-    return _written((exact * 10**places).numerator, places)
-
-
-def _written(number: int, places: int) -> Decimal:
-    """Return ``number / 10**places``, which ``Decimal.scaleb`` would round to 28 digits."""
-    digits = tuple(map(int, str(abs(number))))
-    return Decimal((int(number < 0), digits, -places))
+    return _from_fraction(multiple * unit, 1)
 
 
 def nearest(score: Fraction) -> float:

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, TypeAlias
 
-Process: TypeAlias = subprocess.Popen[bytes]
-"""A process that has been started."""
+Process: TypeAlias = subprocess.Popen[bytes]  # a process that has been started
 
 
 def start_python(

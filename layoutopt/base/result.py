@@ -22,8 +22,7 @@ from layoutopt.base.table import Table
 
 Index = NDArray[np.int64]
 
-Loop: TypeAlias = tuple[int, int, int]
-"""``(extent, from_stride, to_stride)`` over flat indices."""
+Loop: TypeAlias = tuple[int, int, int]  # ``(extent, from_stride, to_stride)`` over flat indices
 
 Piece: TypeAlias = tuple[str, int, int, tuple[Loop, ...]]
 """``(origin, from, to, loops)``: element ``to + sum(i * to_stride)`` of a sink is at the
@@ -92,8 +91,7 @@ def cover(pieces: Sequence[Piece], size: int) -> str | None:
     return f"{missing} elements are set twice, and as many are not set" if missing else None
 
 
-PAIRS_SHOWN = 30
-"""Rows of the table of pairs in a notebook."""
+PAIRS_SHOWN = 30  # rows of the table of pairs in a notebook
 
 
 class Status(StrEnum):

@@ -14,8 +14,7 @@ from layoutopt.base import numbers
 from layoutopt.base.result import Status
 from layoutopt.bench.row import FAILED, Row, canonical
 
-SHIFT = 1.0
-"""Shift of geometric means of times, in seconds."""
+SHIFT = 1.0  # shift of geometric means of times, in seconds
 
 Task: TypeAlias = tuple[str, str, str]
 """Key of rows with comparable scores: instance hash, version, machine."""
@@ -131,20 +130,11 @@ def _mean(numbers: Sequence[float]) -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
-NOISE = 1.2
-"""Smallest factor between times that counts as a change."""
-
-SINGLE = 1.5
-"""The same if a side was measured only once, so that its spread is unknown."""
-
-LEAST = 0.05
-"""Seconds: times that differ by less are equal."""
-
-SAMPLES = 2000
-"""Number of bootstrap samples."""
-
-ENOUGH = 5
-"""Least number of instances for a mean."""
+NOISE = 1.2  # smallest factor between times that counts as a change
+SINGLE = 1.5  # the same if a side was measured only once, so that its spread is unknown
+LEAST = 0.05  # seconds: times that differ by less are equal
+SAMPLES = 2000  # number of bootstrap samples
+ENOUGH = 5  # least number of instances for a mean
 
 RANKS = {FAILED: 0, Status.UNKNOWN: 1, Status.FEASIBLE: 2, Status.INFEASIBLE: 3, Status.OPTIMAL: 3}
 """Ranks of statuses; both kinds of proof are equal."""

@@ -37,11 +37,8 @@ from layoutopt.bench.job import (
     unreadable,
 )
 
-START_LIMIT = 600.0
-"""Seconds that a worker may take to start."""
-
-LOG_BYTES = 100_000
-"""Largest number of bytes of a worker's output in a log; the last ones are kept."""
+START_LIMIT = 600.0  # seconds that a worker may take to start
+LOG_BYTES = 100_000  # largest number of bytes of a worker's output in a log; the last ones are kept
 
 
 class WorkerError(InputError):
@@ -325,14 +322,9 @@ class Processes(JobExecutor):
         self.threads.shutdown(cancel_futures=True)
 
 
-PATIENCE = 30
-"""Seconds in which a scheduler must answer, and have its first worker."""
-
-GREETING = 5
-"""Seconds in which a scheduler must take a connection."""
-
-AHEAD = 1000
-"""Jobs submitted ahead to a scheduler, as workers may join."""
+PATIENCE = 30  # seconds in which a scheduler must answer, and have its first worker
+GREETING = 5  # seconds in which a scheduler must take a connection
+AHEAD = 1000  # jobs submitted ahead to a scheduler, as workers may join
 
 
 class DaskCluster(JobExecutor):

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.network import Network, Solution
 
-PAIRS = 30
-"""Largest number of pairs in a row."""
+PAIRS = 30  # largest number of pairs in a row
 
 
 @dataclass(frozen=True)
@@ -325,8 +324,7 @@ def _result(graph: Any, solve: Solve, trace: Trace) -> UnwindingResult | Solutio
     return unwind(graph, solve.solver, progress=trace, **how)
 
 
-FINE = Context(prec=20)
-"""Digits of numbers without finite decimals."""
+FINE = Context(prec=20)  # digits of numbers without finite decimals
 
 
 def _left_running() -> bool:

@@ -21,8 +21,7 @@ from layoutopt.base.table import Table
 PairRow: TypeAlias = tuple[str, str, str, int, int]
 """Names of both tensors, value as text, number of elements, and how many of them match."""
 
-FAILED = "failed"
-"""Status of a solve without a result: an error, a crash, or a hard limit."""
+FAILED = "failed"  # status of a solve without a result: an error, a crash, or a hard limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +117,7 @@ JSON: dict[str, Any] = {
 }
 """Columns of JSON, with their decoded types."""
 
-DECIMAL = ("score", "bound", "max_score")
-"""Columns of exact decimals as text."""
+DECIMAL = ("score", "bound", "max_score")  # columns of exact decimals as text
 
 KINDS = {"seed": "INTEGER", "repeat": "INTEGER", "peak_bytes": "INTEGER"} | dict.fromkeys(
     ("seconds", "cpu_seconds"), "REAL"
@@ -207,8 +205,7 @@ def _listed(values: Sequence[str], limit: int = 8) -> str:
 
 FORMAT = "layoutopt/bench/1"
 
-LONG = ("trace", "pairs")
-"""Fields omitted in CSV and Markdown."""
+LONG = ("trace", "pairs")  # fields omitted in CSV and Markdown
 
 MEASURED = ("seconds", "cpu_seconds", "phases", "peak_bytes", "started", "trace")
 """Fields that differ from run to run."""

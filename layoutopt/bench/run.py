@@ -109,8 +109,7 @@ def batch(
         return Report(todo.rows(opened), progress, stopped)
 
 
-SHARE = 8
-"""Least number of jobs per worker, if there are enough solves, to balance the load."""
+SHARE = 8  # least number of jobs per worker, if there are enough solves, to balance the load
 
 
 @dataclass(frozen=True)

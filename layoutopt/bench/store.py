@@ -14,11 +14,8 @@ from layoutopt.base.errors import InputError
 from layoutopt.bench.job import Outcome, Solve
 from layoutopt.bench.row import COLUMNS, KINDS, Row, canonical, row_of, written
 
-SCHEMA = 1
-"""Version of the tables; kept in the file as its ``user_version``."""
-
-APPLICATION = 0x4C41594F
-"""Marks the file as a store of results: its ``application_id``."""
+SCHEMA = 1  # version of the tables; kept in the file as its ``user_version``
+APPLICATION = 0x4C41594F  # marks the file as a store of results: its ``application_id``
 
 Key: TypeAlias = tuple[str, str, str, int, int, str, str]
 """Instance hash, solver, parameters as text, seed, repeat, version, machine."""

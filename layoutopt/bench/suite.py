@@ -23,8 +23,7 @@ from layoutopt.generate.families import parameters, text
 from layoutopt.reading import NETWORK_SUFFIXES, SUFFIXES
 from layoutopt.tiles.memory import PRESETS
 
-Seconds = Annotated[float, Meta(ge=0, le=1e6)]
-"""Limited by what system calls support."""
+Seconds = Annotated[float, Meta(ge=0, le=1e6)]  # limited by what system calls support
 
 Count = Annotated[int, Meta(ge=1)]
 Seeds: TypeAlias = tuple[int, ...] | str

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 CHANGES_SHOWN = 40
 
-PATIENCE = 10.0
-"""Least seconds between progress lines without a terminal."""
+PATIENCE = 10.0  # least seconds between progress lines without a terminal
 
 
 def summary_table(rows: Sequence[Row]) -> str:

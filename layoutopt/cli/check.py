@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SHOWN = 20
-"""Number of violations shown."""
+SHOWN = 20  # number of violations shown
 
 
 @options.grouped

@@ -44,8 +44,7 @@ Bytes = Annotated[
     int, option("N", "Bytes of an element, for alignment and sizes.", "--element-bytes")
 ]
 
-SHOWN = 16
-"""Rows of the table of offsets."""
+SHOWN = 16  # rows of the table of offsets
 
 
 @app.command("parse", cls=options.Command)

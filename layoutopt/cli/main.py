@@ -69,8 +69,7 @@ def heard() -> Iterator[list[int]]:
 
 INTERRUPTED = SIGNALLED + signal.SIGINT
 
-HOUSE = Path(__file__).parents[1]
-"""The package's folder."""
+HOUSE = Path(__file__).parents[1]  # the package's folder
 
 
 class Commands(LazyTable[Any]):

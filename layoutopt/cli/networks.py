@@ -18,8 +18,7 @@ from layoutopt.cli.streams import note, reserved_stdout, say, shown
 if TYPE_CHECKING:
     from layoutopt.network import Network, Solution
 
-SHOWN = 12
-"""Rows of the table of labels."""
+SHOWN = 12  # rows of the table of labels
 
 
 def load(path: Path, time_limit: float | None = None) -> tuple[Network, float]:

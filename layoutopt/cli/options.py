@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOMENT = 1e-3
-"""Smallest time limit in seconds that remains after reading, unless the limit is 0."""
+MOMENT = 1e-3  # smallest time limit in seconds that remains after reading, unless the limit is 0
 
 WRONG, BAD_INPUT, INFEASIBLE, NO_ANSWER, DEFECT, SIGNALLED = 1, 2, 3, 4, 70, 128
 """Exit codes; a signal's number is added to the last one."""
@@ -234,8 +233,7 @@ def check_target(path: Path | None, overwrite: bool) -> None:
             raise InputError(reason, file=str(path)) from None
 
 
-Files: TypeAlias = dict[str, Path | None]
-"""Output files by option."""
+Files: TypeAlias = dict[str, Path | None]  # output files by option
 
 FORMS = {
     "--json": (".json", ".json.gz"),
@@ -364,8 +362,7 @@ class Search:
         return {"time_limit": self.left, **more}
 
 
-CYCLES = "cycles"
-"""Keyword for values computed from the tile memory."""
+CYCLES = "cycles"  # keyword for values computed from the tile memory
 
 
 @dataclass(frozen=True)

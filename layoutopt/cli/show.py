@@ -21,11 +21,8 @@ if TYPE_CHECKING:
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.machine.simulation import Simulation
 
-HEAVIEST = 5
-"""Number of heaviest tensors shown."""
-
-PHASES_SHOWN = 8
-"""Rows of the table of exchanges."""
+HEAVIEST = 5  # number of heaviest tensors shown
+PHASES_SHOWN = 8  # rows of the table of exchanges
 
 SINKS_SHOWN, PIECES_SHOWN = 12, 3
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     Answer: TypeAlias = UnwindingResult | Solution
 
-SHOWN = 12
-"""Rows of a table of prices."""
+SHOWN = 12  # rows of a table of prices
 
 
 @dataclass(frozen=True)

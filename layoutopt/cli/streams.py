@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
-STDOUT_NAME = "standard output"
-"""Name of the stream in errors."""
+STDOUT_NAME = "standard output"  # name of the stream in errors
 
 
 def open_streams() -> None:

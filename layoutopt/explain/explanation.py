@@ -16,8 +16,7 @@ from layoutopt.base.shown import Part, Shown, Words
 from layoutopt.base.table import Table
 from layoutopt.graphs.locations import TILE
 
-NAMED = 3
-"""Largest number of names in a sentence."""
+NAMED = 3  # largest number of names in a sentence
 
 
 def paired(a: str, b: str) -> str:
@@ -141,8 +140,7 @@ class SinkExplanation(Shown):
         return more(self.left, "losing pair")
 
 
-ROWS = 30
-"""Rows of a table of changes."""
+ROWS = 30  # rows of a table of changes
 
 
 @dataclass(frozen=True)

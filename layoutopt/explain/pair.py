@@ -29,8 +29,7 @@ from layoutopt.graphs.tensor import Tensor
 from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.unwinding import unwind
 
-STEP = 1000
-"""Factor by which the pair's value is increased if the last increase was insufficient."""
+STEP = 1000  # factor by which the pair's value is increased if the last increase was insufficient
 
 
 def most(trials: ParametricSolves) -> TrialAnswer:
@@ -195,8 +194,7 @@ def least_value(trials: ParametricSolves, count: int, floor: int) -> tuple[Fract
             return value, answer.proved
 
 
-STEPS = 10**6
-"""Limit of partial choices in a search."""
+STEPS = 10**6  # limit of partial choices in a search
 
 
 class Demand(NamedTuple):
@@ -270,8 +268,7 @@ class _Search:
         return tried
 
 
-TRIED = 30
-"""Number of sets tried in increasing size; one if the pair's value is negative."""
+TRIED = 30  # number of sets tried in increasing size; one if the pair's value is negative
 
 
 Blockers: TypeAlias = tuple[tuple[int, ...] | None, bool]

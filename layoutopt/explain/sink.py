@@ -20,8 +20,7 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import unused
 
-ALTERNATIVES = 3
-"""Default number of losing pairs to explain."""
+ALTERNATIVES = 3  # default number of losing pairs to explain
 
 
 def explain_sink(

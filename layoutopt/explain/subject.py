@@ -220,8 +220,7 @@ def ends_of(graph: GraphStore, a: Tensor | str, b: Tensor | str) -> frozenset[in
     return ends
 
 
-NAMED = 3
-"""Largest number of ops in a reason."""
+NAMED = 3  # largest number of ops in a reason
 
 
 def obstacles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:

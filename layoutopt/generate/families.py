@@ -13,8 +13,7 @@ from layoutopt.generate.layers import at_least, training_step
 from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.graphs.unwinding import Graph
 
-Setting: TypeAlias = int | float | bool | tuple[int, ...]
-"""Type of a family's parameter."""
+Setting: TypeAlias = int | float | bool | tuple[int, ...]  # type of a family's parameter
 
 FAMILIES: dict[str, Callable[..., Graph]] = {
     "transformer": transformer.transformer_step,
@@ -41,8 +40,7 @@ FAMILIES: dict[str, Callable[..., Graph]] = {
 NEEDED: dict[str, Setting] = {"seed": 0, "layers": 2, "width": 8}
 """Defaults of parameters without a default in the family's function."""
 
-LEAST = {"elements": 1, "layers": 1, "width": 1, "batch": 1}
-"""Smallest values of parameters."""
+LEAST = {"elements": 1, "layers": 1, "width": 1, "batch": 1}  # smallest values of parameters
 
 
 def parameters(family: str) -> dict[str, Setting]:

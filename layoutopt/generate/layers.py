@@ -30,8 +30,7 @@ def divides(**numbers: int) -> None:
         raise InputError(f"{name} is {part}; it must divide {whole_name}, which is {whole}")
 
 
-BIAS = 10
-"""Value of a bias at what it is added to."""
+BIAS = 10  # value of a bias at what it is added to
 
 
 def training_step(layers: int, width: int, batch: int = 8, step: int = 0) -> Graph:
@@ -76,8 +75,7 @@ def _layer(graph: Graph, name: str, x: Tensor, wide: int, fused: bool) -> Tensor
     return graph.slice(activated, (0, 0), (x.shape[0], wide)) if fused else activated
 
 
-Back = Callable[[Tensor], Tensor]
-"""From the gradient of a layer's output to that of its input."""
+Back = Callable[[Tensor], Tensor]  # from the gradient of a layer's output to that of its input
 
 
 class TrainingStep:
@@ -125,7 +123,7 @@ class TrainingStep:
 def linear(
     step: TrainingStep, x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], name: str
 ) -> tuple[Tensor, Back]:
-    """Add a product of ``x``, of shape ``(rows, inputs)``, with weights, and a bias if there is one.
+    """Add a product of ``x``, of shape ``(rows, inputs)``, with weights, and a bias if wanted.
 
     Several weights are matrices of ``inputs`` rows that stand side by side and are used as one;
     there are no biases, or a vector for each of them.

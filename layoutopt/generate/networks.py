@@ -8,8 +8,7 @@ from layoutopt.generate.layers import Back, TrainingStep, at_least, linear, loss
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
-COPY = 10
-"""Value of a copy into or out of a subgraph, a tenth of that of a product's operands."""
+COPY = 10  # value of a copy into or out of a subgraph, a tenth of that of a product's operands
 
 
 def mixture_of_experts_step(

@@ -13,8 +13,7 @@ from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
-RECENT = 6
-"""Number of latest views among which the input of a new view is preferred."""
+RECENT = 6  # number of latest views among which the input of a new view is preferred
 
 
 def random_views(

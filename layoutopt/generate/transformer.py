@@ -175,8 +175,7 @@ def attention(
     return heads.merge(mixed), back
 
 
-TABLE = 100
-"""Value of an embedding table at the layout from which its rows are read best."""
+TABLE = 100  # value of an embedding table at the layout from which its rows are read best
 
 
 @dataclass(frozen=True)

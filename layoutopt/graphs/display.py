@@ -38,11 +38,8 @@ from layoutopt.pictures.figure import figure, summary
 from layoutopt.pictures.grids import BLANK, OTHERS, OWN, CellGrid, Stripe
 from layoutopt.pictures.svg import Picture, abbreviations, distinct, shortened
 
-MOST_OPS = 60
-"""Largest number of ops in a table."""
-
-MOST_IN_CELL = 6
-"""Largest number of inputs or ValuedPairs in a cell of a table."""
+MOST_OPS = 60  # largest number of ops in a table
+MOST_IN_CELL = 6  # largest number of inputs or ValuedPairs in a cell of a table
 
 
 def table(graph: GraphStore) -> str:
@@ -122,8 +119,7 @@ def _pieces(layout: Array | Sequence[Piece]) -> Sequence[Piece]:
     return () if isinstance(layout, np.ndarray) else layout
 
 
-WORDS_FIT = 100
-"""Largest number of coloured locations for which cells have text."""
+WORDS_FIT = 100  # largest number of coloured locations for which cells have text
 
 
 @dataclass(frozen=True)
@@ -288,8 +284,7 @@ Layouts: TypeAlias = Mapping[Any, Sequence[Piece] | Array]
 CELLS, ALL_CELLS = 256, 1200
 """Largest number of elements drawn as cells, per tensor and in total; others are plain boxes."""
 
-TRACED = 2**20
-"""Tensors with larger roots are plain boxes, and their elements are not counted."""
+TRACED = 2**20  # tensors with larger roots are plain boxes, and their elements are not counted
 
 
 def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int]) -> str:
@@ -507,11 +502,8 @@ def _ties(
     return ties
 
 
-TENSORS = 40
-"""Largest number of tensors in a picture."""
-
-ROWS = 30
-"""Largest number of ops in a table in notebooks."""
+TENSORS = 40  # largest number of tensors in a picture
+ROWS = 30  # largest number of ops in a table in notebooks
 
 
 def draw(

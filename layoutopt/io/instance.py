@@ -159,11 +159,8 @@ def tile_memory(which: str | Path, **overrides: Any) -> TileMemory:
     return TileMemory(**(msgspec.structs.asdict(memory) | overrides))
 
 
-PATTERN = "^sha256:[0-9a-f]{64}$"
-"""Regular expression for hashes."""
-
-SHOWN = len("sha256:") + 8
-"""Length of abbreviated hashes in errors."""
+PATTERN = "^sha256:[0-9a-f]{64}$"  # regular expression for hashes
+SHOWN = len("sha256:") + 8  # length of abbreviated hashes in errors
 
 WRITTEN = frozenset({"id", "inputs", "shape", "shapes"})
 """Members of every op in the canonical text, which states also derived shapes."""

@@ -13,14 +13,9 @@ from layoutopt.pictures import grids, svg
 from layoutopt.pictures.grids import BLANK, OWN
 from layoutopt.pictures.svg import Drawn, KeyEntry, width
 
-HEAD, PAD = 30.0, 7.0
-"""Height of a card's name and note; space between its frame and its cells."""
-
-PLAIN = 84.0, 38.0
-"""Least width, and height, of what stands for cells that are not drawn."""
-
-STEM = 20.0
-"""Length of the arrow from an op's label to its outputs."""
+HEAD, PAD = 30.0, 7.0  # height of a card's name and note; space between its frame and its cells
+PLAIN = 84.0, 38.0  # least width, and height, of what stands for cells that are not drawn
+STEM = 20.0  # length of the arrow from an op's label to its outputs
 
 NAME, NOTE, TYPE, COUNT = 11.5, 9.0, 10.0, 9.5
 """Sizes of fonts: names and notes of cards, labels of steps, what stands for cells."""
@@ -175,13 +170,11 @@ def draw(card: Card, x: float, y: float) -> str:
 Stretch: TypeAlias = tuple[float, float, float]
 """A level part of a line: where it begins, where it ends, and its height."""
 
-Rectangle: TypeAlias = tuple[float, float, float, float]
-"""Left, top, right and bottom."""
+Rectangle: TypeAlias = tuple[float, float, float, float]  # left, top, right and bottom
 
 LABEL, LABEL_HEIGHT = 9.5, 14.0
 
-TRIES = (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8)
-"""Where along a curve a label may stand, best first."""
+TRIES = (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8)  # where along a curve a label may stand, best first
 
 
 def commands(stretches: Sequence[Stretch]) -> str:

@@ -10,8 +10,7 @@ from functools import partial
 from layoutopt.pictures import svg
 from layoutopt.pictures.svg import KeyEntry, distinct, shortened, width
 
-TICKS = 5
-"""About so many ticks on an axis."""
+TICKS = 5  # about so many ticks on an axis
 
 ZERO = 0.09
 """Share of a logarithmic axis that leads from 0, which has no logarithm, to the least value."""
@@ -146,14 +145,9 @@ AT_NIGHT = {GRID: "#2b323b", **dict(zip(LIGHT, DARK, strict=True))}
 WIDE, HIGH, MARGIN = 440.0, 210.0, 14.0
 """Width of a chart, height of its field, and distance from the edge, in pixels."""
 
-TITLE, SMALL = 12.5, 10.0
-"""Sizes of fonts."""
-
-LETTERS = 50
-"""Longest title."""
-
-SAMPLE = 26.0
-"""Width of a sample of the key."""
+TITLE, SMALL = 12.5, 10.0  # sizes of fonts
+LETTERS = 50  # longest title
+SAMPLE = 26.0  # width of a sample of the key
 
 
 @dataclass(frozen=True)

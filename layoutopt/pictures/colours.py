@@ -49,8 +49,7 @@ BLIND = 1.5  # how much more a distance counts that only other eyes see
 
 LIGHT = np.arange(0.56, 0.921, 0.0125)
 CHROMA = np.arange(0.05, 0.146, 0.0125)
-HUES = np.arange(0.0, 360.0, 3.0)
-"""Hues of the candidate colours, in degrees."""
+HUES = np.arange(0.0, 360.0, 3.0)  # hues of the candidate colours, in degrees
 
 
 def palette(sizes: Sequence[int]) -> list[list[str]]:

@@ -49,8 +49,7 @@ Link: TypeAlias = tuple[int, int]
 
 SWEEPS = 12
 
-SWAPPED = 200
-"""Largest number of links for which neighbours are also exchanged individually."""
+SWAPPED = 200  # largest number of links for which neighbours are also exchanged individually
 
 
 def columns(count: int, arrows: Sequence[Link], ties: Sequence[Link]) -> list[int]:
@@ -200,8 +199,7 @@ def _inversions(numbers: Sequence[int]) -> int:
 
 LEVEL_SWEEPS = 30
 
-STIFF = 8.0
-"""Weight of bends of lanes relative to those of boxes."""
+STIFF = 8.0  # weight of bends of lanes relative to those of boxes
 
 
 def levels(
@@ -274,14 +272,9 @@ def _packed(
 ABOVE, ROOM, MARGIN = 20.0, 52.0, 18.0
 """The least distance of two boxes in a column, of two columns, and from the edge."""
 
-BELOW = 30.0
-"""Between two groups that nothing connects."""
-
-BESIDE = 12.0
-"""Between two outputs of one op."""
-
-LANE = 6.0
-"""Half of what a line takes that passes a column."""
+BELOW = 30.0  # between two groups that nothing connects
+BESIDE = 12.0  # between two outputs of one op
+LANE = 6.0  # half of what a line takes that passes a column
 
 
 @dataclass(frozen=True)
@@ -405,8 +398,7 @@ def _frames(
     return [found[c] for c in range(len(cards))]
 
 
-PILL = 18.0
-"""Height of an op's label."""
+PILL = 18.0  # height of an op's label
 
 Line = tuple[Stretch, ...]
 
@@ -523,11 +515,8 @@ def _tie(where: Arrangement, tie: Tie, way: Sequence[int], heights: tuple[float,
     return begin, *inner, (where.spans[last][0], b[0], heights[1])
 
 
-NARROWEST = 460.0
-"""Width of a figure, in pixels, that leaves room for its key."""
-
-CROWD = 80
-"""More ties than that are pale, and have no labels."""
+NARROWEST = 460.0  # width of a figure, in pixels, that leaves room for its key
+CROWD = 80  # more ties than that are pale, and have no labels
 
 
 def figure(

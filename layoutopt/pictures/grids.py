@@ -14,23 +14,15 @@ from layoutopt.pictures.svg import width
 SIDES = 26.0, 22.0, 18.0, 15.0, 12.0, 9.0
 """Sides of cells, in pixels; the largest with which a tensor fits is used."""
 
-WIDE, TALL = 400.0, 560.0
-"""Largest width and height of a tensor, in pixels."""
-
-ROW = 32
-"""Elements per line of a tensor of rank 1."""
-
-LABEL = 11.0
-"""Height of the line that tells the index of a slice."""
-
-APART = 10.0
-"""Between two slices."""
+WIDE, TALL = 400.0, 560.0  # largest width and height of a tensor, in pixels
+ROW = 32  # elements per line of a tensor of rank 1
+LABEL = 11.0  # height of the line that tells the index of a slice
+APART = 10.0  # between two slices
 
 BLANK, OWN, OTHERS = "#ffffff", "#eceef1", "#9aa3ae"
 """Fills of elements at unknown locations, at unshared ones, and of many different elements."""
 
-STRIPE = 12.0
-"""Height of stripes, in pixels."""
+STRIPE = 12.0  # height of stripes, in pixels
 
 
 @dataclass(frozen=True)

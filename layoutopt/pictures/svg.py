@@ -24,8 +24,7 @@ WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 forbids, even escaped."""
 
-LONGEST = 4
-"""Letters of an abbreviation, unless so many names need more."""
+LONGEST = 4  # letters of an abbreviation, unless so many names need more
 
 
 def escaped(text: object) -> str:

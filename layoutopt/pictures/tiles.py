@@ -18,22 +18,16 @@ from layoutopt.pictures.svg import KeyEntry, distinct
 Integers = NDArray[np.int64]
 
 BYTES, TENSOR = "bytes", "tensor"
-WAYS = (BYTES, TENSOR)
-"""Criteria for colours of tiles."""
-
-CELLS = 2048
-"""Largest number of cells; with more tiles, each cell represents several."""
-
-WIDE, LARGEST = 660.0, 26.0
-"""Width of the grid, and of a cell, at most, in pixels."""
+WAYS = (BYTES, TENSOR)  # criteria for colours of tiles
+CELLS = 2048  # largest number of cells; with more tiles, each cell represents several
+WIDE, LARGEST = 660.0, 26.0  # width of the grid, and of a cell, at most, in pixels
 
 MARGIN, HEAD = 18.0, 34.0
 
 LIGHT, DARK, OVER, EMPTY = (222, 235, 247), (8, 64, 129), "#c2362b", "#f3f4f6"
 """Colours of few and many bytes, of overfull tiles, and of empty ones."""
 
-COLOURS = 10
-"""Number of tensors with their own colour; the others share one."""
+COLOURS = 10  # number of tensors with their own colour; the others share one
 
 OTHERS = "#9aa3ae"
 

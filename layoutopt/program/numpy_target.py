@@ -14,8 +14,7 @@ from layoutopt.graphs.ops import Shape, Source
 from layoutopt.graphs.store import GraphStore
 from layoutopt.program.target import Target
 
-Numbers: TypeAlias = NDArray[np.int64]
-"""The number of each element's location, -1 if unset."""
+Numbers: TypeAlias = NDArray[np.int64]  # the number of each element's location, -1 if unset
 
 
 class NumpyTarget(Target[Numbers]):

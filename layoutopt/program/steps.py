@@ -19,8 +19,7 @@ from layoutopt.graphs.store import GraphStore
 if TYPE_CHECKING:
     import networkx as nx
 
-Layouts: TypeAlias = Mapping[str, Sequence[Piece]]
-"""The pieces that cover each sink, by sink name."""
+Layouts: TypeAlias = Mapping[str, Sequence[Piece]]  # the pieces that cover each sink, by sink name
 
 
 @dataclass(frozen=True)

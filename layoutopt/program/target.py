@@ -7,8 +7,7 @@ from typing import Protocol, TypeVar
 
 from layoutopt.graphs.ops import Shape
 
-Handle = TypeVar("Handle")
-"""A target's representation of tensors, opaque to this package."""
+Handle = TypeVar("Handle")  # a target's representation of tensors, opaque to this package
 
 
 class Views(Protocol[Handle]):

@@ -105,11 +105,8 @@ def _median(values: Sequence[float]) -> float:
     return median_low(values) if values else math.inf
 
 
-SHORTEST = 0.01
-"""Least time in seconds; shorter ones are rounded up, as their ratios are noise."""
-
-BEYOND = 1.15
-"""Factor by which lines exceed the largest value."""
+SHORTEST = 0.01  # least time in seconds; shorter ones are rounded up, as their ratios are noise
+BEYOND = 1.15  # factor by which lines exceed the largest value
 
 SHARE = ChartAxis("share of instances", percent=True, low=0.0, high=1.0)
 
@@ -233,14 +230,9 @@ def plot(rows: Sequence[Row], name: str) -> str:
     return PLOTS[name](runs(rows))
 
 
-SOLVES = 2000
-"""Largest number of solves in a table."""
-
-TRACES = 8
-"""Largest number of charts of gaps over time."""
-
-LOSSES, LOST = 20, 6
-"""Largest numbers of instances in the table of losses, and of pairs for each."""
+SOLVES = 2000  # largest number of solves in a table
+TRACES = 8  # largest number of charts of gaps over time
+LOSSES, LOST = 20, 6  # largest numbers of instances in the table of losses, and of pairs for each
 
 
 def bench_html(rows: Sequence[Row], command: str = "") -> str:

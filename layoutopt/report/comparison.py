@@ -14,11 +14,8 @@ from layoutopt.report import pages, words
 from layoutopt.report.layouts import changed, drawn
 from layoutopt.report.pages import Cell, Section, joined, parts, valued
 
-PAIRS = 30
-"""Rows of a table of pairs per solver."""
-
-INSTANCES = 100
-"""Largest number of instances with tables of losses."""
+PAIRS = 30  # rows of a table of pairs per solver
+INSTANCES = 100  # largest number of instances with tables of losses
 
 
 def comparison_html(found: Comparison | Sequence[Comparison], command: str = "") -> str:

@@ -34,11 +34,8 @@ def by_class(pairs: Iterable[PairScore]) -> list[list[PairScore]]:
     return list(classes.values())
 
 
-PART = 24
-"""Number of tensors drawn of a large graph."""
-
-CLASSES, ORIGINS = 40, 4
-"""Largest numbers of classes of sinks, and of origins of each."""
+PART = 24  # number of tensors drawn of a large graph
+CLASSES, ORIGINS = 40, 4  # largest numbers of classes of sinks, and of origins of each
 
 
 def changed(result: UnwindingResult) -> bool:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.path import Path
 
-SCALE = 2.0
-"""Pixels of the picture for each of the drawing."""
+SCALE = 2.0  # pixels of the picture for each of the drawing
 
 DRAWN = ("rect", "circle", "path", "text")
 
@@ -32,8 +31,7 @@ INHERITED = (
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[A-Za-z]")
 
-ROUND = 0.5523
-"""Length of the handles of the cubic curve that approximates a quarter of a circle."""
+ROUND = 0.5523  # length of the handles of the cubic curve that approximates a quarter of a circle
 
 Style = Mapping[str, str]
 

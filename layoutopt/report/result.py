@@ -24,8 +24,7 @@ from layoutopt.report.layouts import by_class, by_loss, changed, drawn, sinks_by
 from layoutopt.report.pages import Cell, Section, joined, parts, valued
 from layoutopt.report.words import progress_charts
 
-PHASES = 12
-"""Rows of the table of exchanges."""
+PHASES = 12  # rows of the table of exchanges
 
 
 def occupancy(result: UnwindingResult) -> str:
@@ -55,8 +54,7 @@ def occupancy_of(found: Simulation) -> str:
     return joined([parts.listing(rows), pictures, table])
 
 
-STEPS, MOST = 20, 200
-"""Numbers of steps shown initially and in total."""
+STEPS, MOST = 20, 200  # numbers of steps shown initially and in total
 
 
 def in_order(result: UnwindingResult) -> str:
@@ -120,14 +118,9 @@ def _listed(result: UnwindingResult) -> str:
     return parts.paragraph("Set " + parts.names(names) + ".")
 
 
-SHOWN = 40
-"""Largest number of pairs shown individually, and of classes of pairs otherwise."""
-
-EXPLAINED = 5
-"""Largest number of explained pairs."""
-
-CHANGES = 10
-"""Rows of the table of changes of an alternative."""
+SHOWN = 40  # largest number of pairs shown individually, and of classes of pairs otherwise
+EXPLAINED = 5  # largest number of explained pairs
+CHANGES = 10  # rows of the table of changes of an alternative
 
 HEAD = ["pair", "loses", "share of all losses", "value", "matched", "earns"]
 HEAD_OF_CLASSES = [
@@ -245,8 +238,7 @@ def _changed(change: Change) -> list[Any]:
     return [_named(change.a, change.b), earns, number(change.value), *counts]
 
 
-WHY_SECONDS = 5.0
-"""Time limit of explanations in seconds."""
+WHY_SECONDS = 5.0  # time limit of explanations in seconds
 
 
 def report_html(

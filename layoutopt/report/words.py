@@ -17,8 +17,7 @@ from layoutopt.report.pages import Cell, Section, parts
 TONES: dict[str, str] = {Status.OPTIMAL: "good", Status.FEASIBLE: "fair"}
 """Colour of the text of each status; all others are bad."""
 
-PACKAGES = ("ortools", "numpy", "scipy", "networkx")
-"""Packages whose versions are reported."""
+PACKAGES = ("ortools", "numpy", "scipy", "networkx")  # packages whose versions are reported
 
 
 def status(name: str) -> Cell:
