@@ -81,7 +81,7 @@ class WorkerProcess:
             instance, log = self._call(job.solves[0].time_limit + job.grace, "load", job)
         except WorkerLost as lost:
             spent = replace(spent, seconds=time.perf_counter() - begun)
-            return Instance.unreadable(job, spent, f"the worker {lost}", lost.log)
+            return Instance(job.identity, spent, f"the worker {lost}", lost.log)
         if instance.error:
             return replace(instance, log=instance.log + log)
         self.loaded = job, instance
@@ -375,7 +375,7 @@ class DaskCluster(JobExecutor):
                 fault = InputError("the cluster has gone; run again to continue")
             except Exception as error:  # of Dask, or of a job
                 if type(error).__module__.startswith("distributed"):  # workers died repeatedly
-                    lost = Instance.unreadable(job, Spent(), reason(error), repr(error))
+                    lost = Instance(job.identity, Spent(), reason(error), repr(error))
                     found = list(unreadable(job, lost))
                 else:
                     fault = error

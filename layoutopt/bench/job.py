@@ -1,33 +1,33 @@
-"""Jobs of batch runs: an instance, the solves of it, and their outcomes.
-
-:func:`outcomes` carries one job out, by a :class:`Worker` of this process or by another process
-with the same methods (:class:`layoutopt.bench.executors.WorkerProcess`).
-"""
+"""Jobs of batch runs: an instance, the solves of it, and their outcomes."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import platform
+import re
 import resource
 import sys
 import time
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Context, Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from layoutopt.base.errors import InputError, LayoutoptError, SizeError
+from layoutopt.base.deadline import left_running
+from layoutopt.base.errors import LayoutoptError, SizeError
 from layoutopt.base.files import encode
 from layoutopt.base.limits import Trace
 from layoutopt.base.result import Stopped, UnwindingResult
 from layoutopt.bench.row import FAILED, Row
 
 if TYPE_CHECKING:
+    from layoutopt.bench.executors import WorkerProcess
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.network import Network, Solution
 
@@ -195,31 +195,14 @@ class Instance:
     The hash is that of its document, or else the identity of its source.
     """
 
-    name: str
-    family: str
     hash: str
     spent: Spent
     error: str = ""
     log: str = ""
 
-    @classmethod
-    def unreadable(cls, job: Job, spent: Spent, error: str, log: str) -> Instance:
-        """Return the record of an instance that could not be built."""
-        return cls(job.source.name, job.source.family, job.identity, spent, error, log)
 
-
-class JobWorker(Protocol):
-    """Interface of workers, which build instances and solve them one by one."""
-
-    def load(self, job: Job) -> Instance:
-        """Build the instance of a job, unless already done for this job."""
-
-    def solve(self, job: Job, solve: Solve, instance: Instance) -> Outcome:
-        """Solve the instance that was built last."""
-
-
-def outcomes(job: Job, worker: JobWorker) -> Iterator[Outcome]:
-    """Run a job: yield an outcome for each of its solves, in order."""
+def outcomes(job: Job, worker: Worker | WorkerProcess) -> Iterator[Outcome]:
+    """Run a job in this process or another one; yield an outcome for each solve, in order."""
     for i, solve in enumerate(job.solves):
         instance = worker.load(job)
         if instance.error:
@@ -239,9 +222,9 @@ def failure(
 ) -> Outcome:
     """Return the outcome of a solve without a result."""
     row = Row(
-        instance=instance.name,
+        instance=job.source.name,
         instance_hash=instance.hash,
-        family=instance.family,
+        family=job.source.family,
         solver=solve.solver,
         parameters=solve.parameters,
         seed=solve.seed,
@@ -249,12 +232,9 @@ def failure(
         version=job.version,
         machine=job.machine,
         status=FAILED,
-        seconds=spent.seconds,
-        cpu_seconds=spent.cpu_seconds,
         phases={"read": instance.spent.seconds},
-        peak_bytes=spent.peak_bytes,
-        started=spent.started,
         error=error,
+        **vars(spent),
     )
     return Outcome(row, job.identity, log)
 
@@ -286,10 +266,8 @@ class Worker:
                 digest = document_hash(graph)
             except Exception as error:  # other jobs continue
                 spent = watch.spent()
-                return Instance.unreadable(job, spent, reason(error), traceback.format_exc())
-            name = job.source.name or graph.name or "unnamed"
-            instance = Instance(name, job.source.family, digest, watch.spent())
-            self.made = job.source, instance, graph
+                return Instance(job.identity, spent, reason(error), traceback.format_exc())
+            self.made = job.source, Instance(digest, watch.spent()), graph
         return self.made[1]
 
     def solve(self, job: Job, solve: Solve, instance: Instance) -> Outcome:
@@ -301,12 +279,12 @@ class Worker:
         except Exception as error:  # a failure is a row
             spent = watch.spent()
             foreseen = isinstance(error, LayoutoptError) and not isinstance(error, SizeError)
-            self.reusable = foreseen and not _left_running()
+            self.reusable = foreseen and not left_running()
             return failure(job, solve, instance, spent, reason(error), traceback.format_exc())
         spent = watch.spent()
         if result.stopped is Stopped.INTERRUPTED:
             raise KeyboardInterrupt
-        self.reusable = result.stopped is not Stopped.MEMORY_LIMIT and not _left_running()
+        self.reusable = result.stopped is not Stopped.MEMORY_LIMIT and not left_running()
         blank = failure(job, solve, instance, spent, "", "")
         return replace(blank, row=_answered(blank.row, result, trace))
 
@@ -325,11 +303,6 @@ def _result(graph: Any, solve: Solve, trace: Trace) -> UnwindingResult | Solutio
 
 
 FINE = Context(prec=20)  # digits of numbers without finite decimals
-
-
-def _left_running() -> bool:
-    threads = sys.modules.get("layoutopt.base.deadline")
-    return threads is not None and threads.left_running()
 
 
 def _answered(row: Row, result: UnwindingResult | Solution, trace: Trace) -> Row:
@@ -370,13 +343,11 @@ def _decimal(value: Fraction | int | None, sign: int) -> Decimal | None:
 
 def reason(error: Exception) -> str:
     """Return an error in one line."""
-    if isinstance(error, InputError):
-        return " ".join(str(error).split())
     if isinstance(error, MemoryError):
         return "out of memory"
     name = type(error).__name__
-    known = isinstance(error, LayoutoptError)
-    return " ".join(f"{'' if known else f'{name}: '}{error}".split()) or name
+    text = str(error) if isinstance(error, LayoutoptError) else f"{name}: {error}"
+    return " ".join(text.split()) or name
 
 
 class Stopwatch:
@@ -404,10 +375,9 @@ def _forget_peak() -> bool:
 
 def _peak(resets: bool) -> int:
     """Return the largest resident memory in bytes, of the process where it cannot be reset."""
-    if resets:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM"):
-                return int(line.split()[1]) * 1024
+    found = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text()) if resets else None
+    if found:
+        return int(found[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
@@ -418,12 +388,7 @@ def machine_name() -> str:
     Machines of one kind, such as the nodes of a cluster, have the same name.
     """
     cpu = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        if line.startswith("model name"):
-            cpu = line.partition(":")[2].strip()
-            break
+    with suppress(OSError):
+        found = re.search(r"^model name\s*:(.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        cpu = found[1].strip() if found else cpu
     return f"{cpu}, {os.cpu_count()} cores, {platform.system()}"

@@ -26,79 +26,36 @@ FAILED = "failed"  # status of a solve without a result: an error, a crash, or a
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One solve of one instance, as in a store of results.
+    """One solve of one instance by a solver, as in a store of results.
 
-    Parameters
-    ----------
-    instance
-        The instance's name.
-    instance_hash
-        SHA-256, in hexadecimal, of the graph's canonical document: its instance file without
-        the description.
-    family
-        The family that the instance was generated from; "" for one from a file.
-    solver
-        Its name.
-    parameters
-        Options of the solver by name, without seed: ``time_limit``, ``gap``, ...
-    seed, repeat
-        Seed of everything random; number of the repetition, from 0.
-    version, machine
-        Version of layoutopt; name and processor of the machine.
-    status
-        A value of :class:`~layoutopt.base.result.Status`, or ``"failed"``.
-    score, bound, max_score
-        Exact; ``None`` where unknown.
-    seconds
-        Wall-clock seconds of the whole call.
-    cpu_seconds
-        CPU seconds of the worker, all threads together.
-    phases
-        Wall-clock seconds by phase; ``read``, building the graph, is not included in ``seconds``.
-    size
-        Counts by name: ``ops``, ``pairs``, and those of
-        :attr:`~layoutopt.base.result.UnwindingResult.size`.
-    peak_bytes
-        Largest resident memory of the worker during the solve, loaded modules included;
-        ``None`` where unknown.
-    started
-        When the solve began: ISO 8601, UTC.
-    stopped
-        A value of :class:`~layoutopt.base.result.Stopped`; "" for a failure.
-    error
-        Reason of a failure in one line; otherwise "".
-    log
-        Path of the log of a failure, relative to the store's folder; "" without one.
-    trace
-        Score and bound over time, at most 200 points, in order.
-    pairs
-        Scores of the pairs with the largest losses, at most 30.
+    Scores and bounds are exact, ``None`` where unknown.  Seconds are wall-clock ones of the whole
+    call; CPU seconds and peak memory those of the worker, all threads and loaded modules included.
     """
 
     instance: str
-    instance_hash: str
+    instance_hash: str  # of the graph's instance file without the description
     solver: str
     version: str
     machine: str
-    status: str
+    status: str  # of Status, or FAILED
     seconds: float
-    started: str
+    started: str  # ISO 8601, UTC
     family: str = ""
-    parameters: Mapping[str, object] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)  # options, without seed
     seed: int = 0
     repeat: int = 0
     score: Decimal | None = None
     bound: Decimal | None = None
     max_score: Decimal | None = None
     cpu_seconds: float | None = None
-    phases: Mapping[str, float] = field(default_factory=dict)
-    size: Mapping[str, int] = field(default_factory=dict)
+    phases: Mapping[str, float] = field(default_factory=dict)  # "read" is not in ``seconds``
+    size: Mapping[str, int] = field(default_factory=dict)  # counts: ops, pairs, ...
     peak_bytes: int | None = None
-    stopped: str = ""
-    error: str = ""
-    log: str = ""
-    trace: tuple[Point, ...] = ()
-    pairs: tuple[PairRow, ...] = ()
+    stopped: str = ""  # of Stopped
+    error: str = ""  # reason of a failure in one line
+    log: str = ""  # path of the log of a failure, relative to the store's folder
+    trace: tuple[Point, ...] = ()  # score and bound over time
+    pairs: tuple[PairRow, ...] = ()  # those with the largest losses
 
     @property
     def gap(self) -> float | None:
@@ -185,11 +142,8 @@ def select(rows: Sequence[Row], **patterns: Sequence[str]) -> list[Row]:
 
 def side(rows: Sequence[Row], version: str | None, machine: str | None) -> list[Row]:
     """Return the rows of one version on one machine; if there are several, one must be chosen."""
-    chosen = select(
-        rows,
-        version=[] if version is None else [version],
-        machine=[] if machine is None else [machine],
-    )
+    given = {"version": version, "machine": machine}
+    chosen = select(rows, **{name: [x] for name, x in given.items() if x is not None})
     for name in ("version", "machine"):
         values = list(dict.fromkeys(str(getattr(row, name)) for row in chosen))
         if len(values) > 1:

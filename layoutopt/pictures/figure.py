@@ -5,8 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TypeAlias
+
+import numpy as np
 
 from layoutopt.pictures import cards as drawing
 from layoutopt.pictures import svg
@@ -215,13 +217,14 @@ def levels(
     ``heights`` how far each reaches above and below its point, in pixels; ``links`` whose points
     should stand at one level; ``gap`` is the least distance of neighbours.
     """
+    layers = [layer for layer in layers if layer]
     beside: dict[int, list[tuple[int, float]]] = {u: [] for layer in layers for u in layer}
     for u, v in links:
         weight = STIFF if min(u, v) >= boxes else 1.0
         beside[u].append((v, weight))
         beside[v].append((u, weight))
     middle: dict[int, float] = {}
-    for layer in filter(None, layers):
+    for layer in layers:
         offsets = _offsets(layer, heights, gap)
         first = -offsets[-1] / 2 if links else heights[layer[0]][0]
         middle |= {u: first + offset for u, offset in zip(layer, offsets, strict=True)}
@@ -240,10 +243,8 @@ def _offsets(
     layer: Sequence[int], heights: Mapping[int, tuple[float, float]], gap: float
 ) -> list[float]:
     """Return how far each point is below the first one if all stand as close as they may."""
-    offsets = [0.0] * len(layer)
-    for i in range(1, len(layer)):
-        offsets[i] = offsets[i - 1] + heights[layer[i - 1]][1] + gap + heights[layer[i]][0]
-    return offsets
+    between = (heights[u][1] + gap + heights[v][0] for u, v in pairwise(layer))
+    return list(accumulate(between, initial=0.0))
 
 
 def _packed(
@@ -254,19 +255,13 @@ def _packed(
 ) -> list[float]:
     """Return the points nearest to wanted ones, by least squares, at which nothing overlaps.
 
-    Without the distances that neighbours need, they must not fall: isotonic
-    regression, which pools neighbours that would (Barlow et al., 1972).
+    Without the distances that neighbours need, they must not fall: isotonic regression.
     """
-    offsets = _offsets(layer, heights, gap)
-    pools: list[tuple[float, int]] = []
-    for y, offset in zip(wanted, offsets, strict=True):
-        mean, count = y - offset, 1
-        while pools and pools[-1][0] > mean:
-            above, many = pools.pop()
-            mean, count = (above * many + mean * count) / (many + count), many + count
-        pools.append((mean, count))
-    flat = [mean for mean, count in pools for _ in range(count)]
-    return [y + offset for y, offset in zip(flat, offsets, strict=True)]
+    from scipy.optimize import isotonic_regression
+
+    offsets = np.array(_offsets(layer, heights, gap))
+    points: list[float] = (isotonic_regression(wanted - offsets).x + offsets).tolist()
+    return points
 
 
 ABOVE, ROOM, MARGIN = 20.0, 52.0, 18.0
@@ -305,8 +300,8 @@ def arrange(cards: Sequence[Card], steps: Sequence[OpCard], ties: Sequence[Tie])
     reach = {u: (LANE, LANE) for layer in layers for u in layer}
     reach |= {s: _reach(cards, step) for s, step in enumerate(steps)}
     level, bottom = _levels(layers, ways, reach, len(steps))
-    spans, right = _spans(cards, steps, column, ties, ways[len(arrows) :], level)
-    frames = _frames(cards, steps, column, spans, level)
+    spans, lefts, right = _spans(cards, steps, column, ties, ways[len(arrows) :], level)
+    frames = _frames(cards, steps, [lefts[c] for c in column], level)
     return Arrangement(
         tuple(frames),
         tuple(column),
@@ -352,8 +347,8 @@ def _spans(
     ties: Sequence[Tie],
     ways: Sequence[Sequence[int]],
     level: dict[int, float],
-) -> tuple[list[tuple[float, float]], float]:
-    """Return the ends of each column, and how far right lines go.
+) -> tuple[list[tuple[float, float]], list[float], float]:
+    """Return the ends of each column, where its frames begin, and how far right lines go.
 
     Between two columns there is room for the labels of the ties that have their middle there.
     """
@@ -367,29 +362,22 @@ def _spans(
         else:
             middle = (first + last - 1) // 2
             room[middle] = max(room[middle], wide + 30)
-    x, spans = MARGIN, []
+    x, spans, lefts = MARGIN, [], []
     for c in range(count):
         inside = [step for s, step in enumerate(steps) if column[s] == c]
         wide = max(cards[k].width for step in inside for k in step.outputs)
         lead = max(step.pill for step in inside)
-        spans.append((x, x + (lead + STEM if lead else 0.0) + wide))
+        lefts.append(x + (lead + STEM if lead else 0.0))
+        spans.append((x, lefts[-1] + wide))
         x = spans[-1][1] + room[c]
-    return spans, x
+    return spans, lefts, x
 
 
 def _frames(
-    cards: Sequence[Card],
-    steps: Sequence[OpCard],
-    column: Sequence[int],
-    spans: Sequence[tuple[float, float]],
-    level: dict[int, float],
+    cards: Sequence[Card], steps: Sequence[OpCard], lefts: Sequence[float], level: dict[int, float]
 ) -> list[Rectangle]:
-    lead = [0.0] * len(spans)
-    for c, step in zip(column, steps, strict=True):
-        lead[c] = max(lead[c], step.pill + STEM if step.pill else 0.0)
     found: dict[int, Rectangle] = {}
-    for s, step in enumerate(steps):
-        x = spans[column[s]][0] + lead[column[s]]
+    for s, (x, step) in enumerate(zip(lefts, steps, strict=True)):
         y = level[s] - _reach(cards, step)[1]
         for c in step.outputs:
             wide, high = cards[c].frame
