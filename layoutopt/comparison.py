@@ -29,7 +29,7 @@ CSV_COLUMNS = (
 )
 CSV_PAIR_COLUMNS = ("instance", "solver", "a", "b", "value", "elements", "matched", "best", "lost")
 
-SHOWN = 30, 40  # rows of the table of losses in a notebook, and in the text of several comparisons
+SHOWN = 30  # rows of the table of losses in a notebook
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class Comparison(Shown):
         lost = self.pair_rows()
         if lost:
             yield Words("where solvers lose against the best result", "soft")
-            yield Table(PAIR_COLUMNS, lost, 3, SHOWN[0], "pair")
+            yield Table(PAIR_COLUMNS, lost[:SHOWN], 3, len(lost) - SHOWN, "pair")
         drawn = [(f"{r.solver}: {number(r.score)}", picture_of(r)) for r in self.results]
         yield Figures([figure for figure in drawn if figure[1]])
 
@@ -235,7 +235,7 @@ def tables(comparisons: Sequence[Comparison], pairs: bool = False) -> list[Table
     if not pairs:
         return [results]
     lost = [[name, *row] for name, found in named for row in found.pair_rows()]
-    return [results, Table(["instance", *PAIR_COLUMNS], lost, 4, SHOWN[1], "pair")]
+    return [results, Table(["instance", *PAIR_COLUMNS], lost, 4, noun="pair")]
 
 
 def markdown_text(comparisons: Sequence[Comparison], pairs: bool = False) -> str:

@@ -313,7 +313,8 @@ def picture_of(result: UnwindingResult) -> str:
 def pairs_table(pairs: Sequence[PairScore], most: int = PAIRS_SHOWN) -> Table:
     """Return a table of pairs, of which so many are shown, largest losses first."""
     rows = []
-    for p in sorted(pairs, key=lambda pair: pair.loss.copy_negate()):
+    for p in sorted(pairs, key=lambda pair: pair.loss.copy_negate())[:most]:
         counts = [f"{p.matched:,}", f"{p.elements:,}"]
         rows.append([p.a, p.b, number(p.value), *counts, number(p.loss)])
-    return Table(["pair", "", "value", "matched", "of", "loses"], rows, 2, most, "pair")
+    head = ["pair", "", "value", "matched", "of", "loses"]
+    return Table(head, rows, 2, len(pairs) - most, "pair")

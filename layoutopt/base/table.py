@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,24 +21,23 @@ class Table:
     """Rows of cells below the names of their columns, if these have any.
 
     Cells are text, for CSV also numbers.  The first ``left`` columns are aligned on the left.
-    As text and in HTML, at most ``most`` rows are shown, and the others are counted as ``noun``.
+    So many further rows are ``hidden``; as text and in HTML they are counted as ``noun``.
     """
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
     left: int = 1
-    most: int = sys.maxsize
+    hidden: int = 0
     noun: str = "row"
 
     @property
     def more(self) -> str:
-        """Count of the rows that are not shown."""
-        return more(len(self.rows) - self.most, self.noun)
+        """Count of the rows that are hidden."""
+        return more(self.hidden, self.noun)
 
     def text(self, indent: str = "  ") -> str:
         """Return aligned columns, a line for each row, with control characters escaped."""
-        rows = self.rows[: self.most]
-        every = [self.head, *rows] if self.head else rows
+        every = [self.head, *self.rows] if self.head else self.rows
         cells = [list(map(printable, row)) for row in every]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = []

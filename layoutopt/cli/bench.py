@@ -89,8 +89,9 @@ def change_table(found: Difference) -> str:
     ]
     if found.changes:
         head = ["", "instance", "solver", "what", "before", "after", ""]
-        changes = [_change(change) for change in found.changes]
-        lines += ["", Table(head, changes, 4, CHANGES_SHOWN, "change").text("")]
+        changes = [_change(change) for change in found.changes[:CHANGES_SHOWN]]
+        table = Table(head, changes, 4, len(found.changes) - CHANGES_SHOWN, "change")
+        lines += ["", table.text("")]
     if found.overall:
         head = ["overall times", "tasks", "after / before", "95 % interval", ""]
         rows = [

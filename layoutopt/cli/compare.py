@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.table import Table
 from layoutopt.cli import options
 from layoutopt.cli.options import Outputs, flag, option
 from layoutopt.cli.streams import command_line, reserved_stdout, shown
+
+PAIRS = 40  # rows of the table of losses
 
 if TYPE_CHECKING:
     from layoutopt.comparison import Comparison
@@ -130,5 +133,10 @@ def _write(every: Sequence[Comparison], outputs: Outputs, pairs: bool) -> None:
         "--markdown": lambda: markdown_text(every, pairs).encode(),
         "--html": page,
     }
-    shown = [table for table in tables(every, pairs) if table.rows]
+    results, *lost = tables(every, pairs)
+    shown = [results, *(_first(table) for table in lost if table.rows)]
     outputs.write(makers, lambda: "\n\n".join(table.text("") for table in shown))
+
+
+def _first(table: Table) -> Table:
+    return replace(table, rows=table.rows[:PAIRS], hidden=len(table.rows) - PAIRS)

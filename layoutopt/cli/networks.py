@@ -113,9 +113,10 @@ def summary(found: Solution, total: float | None) -> str:
     ]
     head = f"{printable(network.name or 'unnamed')}: {', '.join(size)}"
     lines = [head, Table((), verdict, left=2).text()]
-    if found.labels:
-        labels = [[node, str(label)] for node, label in found.labels.items()]
-        lines += ["", Table(["node", "label"], labels, 2, SHOWN, "node").text()]
+    labels = [*found.labels.items()]
+    if labels:
+        shown = [[node, str(label)] for node, label in labels[:SHOWN]]
+        lines += ["", Table(["node", "label"], shown, 2, len(labels) - SHOWN, "node").text()]
     return "\n".join(lines)
 
 

@@ -166,8 +166,9 @@ def prices_text(found: ShadowPrices | None) -> str:
     more = f"{len(dear) - SHOWN:,} more tiles, and " if len(dear) > SHOWN else ""
     if more or free:
         lines.append(f"  ... and {more}{free:,} tiles on which bytes are worth nothing")
-    costs = [[s.sink, f"{s.bytes:,}", number(float(s.cost))] for s in found.sinks if s.cost]
-    table = Table(["sink", "bytes", "cost"], costs, most=SHOWN, noun="sink")
+    costs = [entry for entry in found.sinks if entry.cost]
+    rows = [[s.sink, f"{s.bytes:,}", number(float(s.cost))] for s in costs[:SHOWN]]
+    table = Table(["sink", "bytes", "cost"], rows, hidden=len(costs) - SHOWN, noun="sink")
     return "\n".join([*lines, "", table.text()])
 
 

@@ -286,9 +286,9 @@ class PairExplanation(Shown):
         head = ["other pair", "", "value", "matches", "then", "difference"]
         rows = [
             [c.a, c.b, number(c.value), f"{c.before:,}", f"{c.after:,}", number(c.difference)]
-            for c in self.changes
+            for c in self.changes[:ROWS]
         ]
-        yield Table(head, rows, 2, ROWS, "pair")
+        yield Table(head, rows, 2, len(self.changes) - ROWS, "pair")
 
     def _title(self) -> str:
         earned = f"matches {self.matched:,} of {self.elements:,}"

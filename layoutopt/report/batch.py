@@ -320,7 +320,7 @@ def _solves(rows: Sequence[Row], found: RowsByInstance) -> str:
         for row in some
     ]
     head = ["instance", "solver", "status", "score", "bound", "gap", "to best bound", "loss"]
-    table = Table([*head, "seconds", "MiB"], shown, 3, SOLVES, "solve")
+    table = Table([*head, "seconds", "MiB"], shown[:SOLVES], 3, len(shown) - SOLVES, "solve")
     return parts.table(table, sortable=True)
 
 
@@ -340,10 +340,10 @@ def _losses(found: RowsByInstance) -> str:
     lost.sort(key=lambda item: item[0].copy_negate())
     shown = [
         [name, Cell(solver, kind="label"), number(total), Cell("", parts.lines(pairs), kind="text")]
-        for total, name, solver, pairs in lost
+        for total, name, solver, pairs in lost[:LOSSES]
     ]
     head = ["instance", "solver", "loses", "where most, of the pairs that both rows name"]
-    return parts.table(Table(head, shown, 2, LOSSES, "loss"))
+    return parts.table(Table(head, shown, 2, len(lost) - LOSSES, "loss"))
 
 
 def _lost(row: Row, best: Row) -> list[str]:
@@ -365,7 +365,7 @@ def _failures(rows: Sequence[Row]) -> str:
         if row.status == FAILED
     ]
     head = ["instance", "solver", "error", "log"]
-    return parts.table(Table(head, failed, 2, SOLVES, "failure"))
+    return parts.table(Table(head, failed[:SOLVES], 2, len(failed) - SOLVES, "failure"))
 
 
 def _made(rows: Sequence[Row]) -> list[tuple[str, str]]:

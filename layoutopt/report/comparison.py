@@ -103,13 +103,13 @@ def _lost(found: Comparison) -> str:
                 f"{p.best:,}",
                 f"{p.elements:,}",
             ]
-            for p in pairs
+            for p in pairs[:PAIRS]
         ]
         share = f" loses {ratio(loss)}" if best.score else ""
         scores = f"{number(result.score)} in place of {number(best.score)}"
         told = f"{result.solver}{share} against {best.solver}: {scores}"
         head = ["pair", "loses", "value", "matched", "by the best", "of"]
-        table = Table(head, rows, most=PAIRS, noun="pair")
+        table = Table(head, rows, hidden=len(pairs) - PAIRS, noun="pair")
         tables.append(parts.table(table, caption=told, sortable=True))
     nothing = "All solvers that found layouts match the same pairs at as many positions."
     return joined(tables) or parts.paragraph(nothing)

@@ -123,15 +123,14 @@ def sinks_by_class(result: UnwindingResult) -> str:
     takes = {sink: _taken(pieces) for sink, pieces in result.layouts.items()}
     for sink, counts in takes.items():
         classes[_class(result.graph, sink, counts)].append(sink)
-    rows = [
-        _row(result.graph, sinks, takes[sinks[0]])
-        for sinks in sorted(classes.values(), key=lambda s: -len(s) * sum(takes[s[0]].values()))
-    ]
+    order = sorted(classes.values(), key=lambda s: -len(s) * sum(takes[s[0]].values()))
+    rows = [_row(result.graph, sinks, takes[sinks[0]]) for sinks in order[:CLASSES]]
     head = ["sinks", "shape", "elements of each", "lie at locations of"]
     told = counted(len(takes), "sink")
-    if len(rows) < len(takes):
-        told += f" in {counted(len(rows), 'class')} of sinks that lie alike"
-    return parts.table(Table(head, rows, most=CLASSES, noun="class"), caption=told)
+    if len(order) < len(takes):
+        told += f" in {counted(len(order), 'class')} of sinks that lie alike"
+    table = Table(head, rows, hidden=len(order) - CLASSES, noun="class")
+    return parts.table(table, caption=told)
 
 
 def _taken(pieces: Sequence[Piece]) -> Counter[str]:

@@ -146,8 +146,8 @@ def pair_tables(pairs: Sequence[PairScore]) -> str:
         table = Table(HEAD, [_row([pair], lost) for pair in by_loss(pairs)])
     else:
         classes = sorted(by_class(pairs), key=lambda c: numbers.times(c[0].loss, -len(c)))
-        rows = [_row(alike, lost, True) for alike in classes]
-        table = Table(HEAD_OF_CLASSES, rows, most=SHOWN, noun="class")
+        rows = [_row(alike, lost, True) for alike in classes[:SHOWN]]
+        table = Table(HEAD_OF_CLASSES, rows, hidden=len(classes) - SHOWN, noun="class")
     return parts.paragraph(told) + parts.table(table, sortable=True)
 
 
@@ -214,9 +214,9 @@ def _explained(found: PairExplanation, others: int) -> str:
     like = f"(and {others:,} like it)" if others else ""
     told = [f"{found.reason[:1].upper()}{found.reason[1:]}.", *_wanting(found)]
     changes = sorted(found.changes, key=lambda change: change.difference)
-    rows = [_changed(change) for change in changes]
+    rows = [_changed(change) for change in changes[:CHANGES]]
     head = ["what else would change", "earns", "value", "matches now", "then"]
-    table = parts.table(Table(head, rows, most=CHANGES, noun="pair"))
+    table = parts.table(Table(head, rows, hidden=len(changes) - CHANGES, noun="pair"))
     return parts.why(title, like, " ".join(told), table)
 
 

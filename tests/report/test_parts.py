@@ -39,9 +39,9 @@ def test_a_table_holds_its_cells() -> None:
     assert re.findall(r'<td class="(\w+)"', text) == ["name", "number", "number"]
     rows = [["1"], ["2"], ["3"]]
     tables = [
-        parts.table(Table(["a"], rows, most=2), sortable=True),
+        parts.table(Table(["a"], rows[:2], hidden=1), sortable=True),
         parts.table(Table(["a"], rows)),
-        parts.table(Table(["a"], rows, most=3), sortable=True),
+        parts.table(Table(["a"], rows, hidden=-1), sortable=True),
     ]
     assert ["... and 1 more row" in table for table in tables] == [True, False, False]
     assert ["sortable" in table for table in tables] == [False, False, True]
