@@ -29,16 +29,8 @@ def is_function(text: str) -> bool:
 def build(text: str) -> Graph:
     """Import a module, call its function without arguments, and return the resulting graph.
 
-    Parameters
-    ----------
-    text
-        ``module:function`` or ``module:graph``.  The module is a dotted name, looked up in the
-        working directory first, or a path that ends in ``.py``.
-
-    Raises
-    ------
-    InputError
-        If the function does not exist, fails, or does not return a graph.
+    The text is ``module:function`` or ``module:graph``; the module is a dotted name, looked up in
+    the working directory first, or a path that ends in ``.py``.
     """
     match = PATTERN.fullmatch(text)
     if match is None:

@@ -146,7 +146,6 @@ def _hold(
 
 
 def _fault(problem: Labelling, found: Any) -> str:
-    """Return the first fault of a result, or an empty string."""
     if not isinstance(found, Result):
         return f"must return a layoutopt.Result, got {_described(found)}"
     if found.infeasible:
@@ -312,7 +311,6 @@ def find(name: str) -> Entry:
 
 
 def _loaded(entry: EntryPoint) -> Entry:
-    """Load the solver of an installed package."""
     what = f"{GROUPS[entry.group]} {entry.name!r} of package {_package(entry)}"
     try:
         call = entry.load()

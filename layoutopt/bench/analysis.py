@@ -294,7 +294,6 @@ def _moved(
 
 
 def _weight(change: BatchChange) -> float:
-    """Return the sort key of a change."""
     if change.what == "contradiction":
         return 1e12
     if change.what == "status":
@@ -303,7 +302,6 @@ def _weight(change: BatchChange) -> float:
 
 
 def _overall(tasks: Iterable[tuple[list[Row], list[Row]]]) -> Iterator[Overall]:
-    """Yield the overall change of times for each solver."""
     import numpy as np
 
     logs: dict[str, list[float]] = {}

@@ -453,7 +453,6 @@ def _describe_workers(client: Any, address: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _describe() -> tuple[str, str, tuple[str, ...]]:
-    """Return version, machine and solvers of a Dask worker."""
     with _worker_pool().worker() as worker:
         return __version__, machine_name(), worker.solvers()
 

@@ -256,7 +256,6 @@ class _Recorder:
             self.on_progress(self.progress())
 
     def progress(self) -> RunProgress:
-        """Return the progress of the run."""
         seconds, spent = time.monotonic() - self.begun, sum(self.spent.values())
         done = self.done.total()
         left = None

@@ -187,7 +187,6 @@ def _solves(
 
 
 def _sources(document: Document, folder: Path) -> Iterator[InstanceSource]:
-    """Yield the sources of all instances, in the order of the document."""
     short = FilesEntry(document.suite.instances or (".",))
     if document.suite.instances:
         yield from _files(short, folder, "suite.instances")
@@ -256,7 +255,6 @@ def _tiles(which: str, folder: Path) -> str:
 
 
 def _family(entry: FamilyEntry, folder: Path, place: str) -> Iterator[InstanceSource]:
-    """Yield the instances of a family, one for each seed."""
     with errors_at(f"{place}.name"):
         defaults = parameters(entry.name)
     fields = [

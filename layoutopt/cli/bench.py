@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer.core import TyperGroup
 
 from layoutopt.base.errors import InputError, errors_at, printable
@@ -251,20 +250,11 @@ class _Group(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
+app = options.group(
     cls=_Group,
     help="Solve many instances by many solvers, and keep every result in a store.  "
     "'layoutopt bench SUITE...' is short for 'layoutopt bench run SUITE...'.",
-    rich_markup_mode=None,
 )
-
-
-@app.callback(invoke_without_command=True)
-def _common(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        say(context.get_help())
-
-
 app.command("run", cls=options.Command)(command)
 
 Store = Annotated[Path, argument("STORE", "A store of results (SQLite).")]

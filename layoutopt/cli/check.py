@@ -81,7 +81,6 @@ def _checked(
     barriers: str | None,
     quiet: bool,
 ) -> int:
-    """Check a result, a certificate or both; return the exit code."""
     from layoutopt.graphs.tiling import apply_hook_mode
     from layoutopt.io.certificate import read_certificate
     from layoutopt.io.result import read_document

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,6 @@ from layoutopt.cli.streams import note, reserved_stdout, shown
 
 if TYPE_CHECKING:
     from layoutopt.base.result import UnwindingResult
-    from layoutopt.explain.explanation import PairExplanation, SinkExplanation
     from layoutopt.graphs.store import GraphStore
 
 
@@ -44,6 +45,10 @@ def command(
     The graph is solved again a few times with modified values of pairs.
     """
     from layoutopt.explain.explanation import explanation_bytes
+    from layoutopt.explain.pair import explain_pair
+    from layoutopt.explain.sink import ALTERNATIVES, explain_sink
+    from layoutopt.explain.subject import ends_of
+    from layoutopt.graphs.locations import layout_sink
     from layoutopt.graphs.tiling import apply_hook_mode
 
     options.limit(time_limit, memory_limit, workers=workers)
@@ -53,31 +58,26 @@ def command(
     if alternatives is not None and (pair is not None or alternatives < 0):
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
     graph = apply_hook_mode(reading.load(instance, options.left(time_limit))[0], barriers)
-    names = [sink] if sink is not None else [*(pair or ())]
-    _check(graph, names)
+    if sink is not None:
+        layout_sink(graph, sink)  # refused before solving
+        count = ALTERNATIVES if alternatives is None else alternatives
+        explain: Callable[..., Any] = partial(explain_sink, sink=sink, alternatives=count)
+    elif pair is not None:
+        ends_of(graph, *pair)
+        explain = partial(explain_pair, a=pair[0], b=pair[1])
     with shown(quiet) as tell, reserved_stdout():
         how: dict[str, Any] = {"seed": seed, "workers": workers, "progress": tell}
         found = _result(graph, result, how | {"time_limit": options.left(time_limit)})
         if found.layouts is not None:
             how["time_limit"] = options.left(time_limit)
-            told = _told(graph, found, result, names, alternatives, how)
+            with errors_at(file="" if result is None else str(result)):
+                told = explain(graph, found, **how)
     if found.layouts is None:
         why = found.infeasible and f"infeasible: {found.infeasible}"
         note(f"layoutopt: {instance}: {why or f'no layouts to explain ({found.stopped})'}")
         return options.exit_code(found)
     outputs.write({"--json": lambda: explanation_bytes(graph.name, told)}, lambda: str(told))
     return 0
-
-
-def _check(graph: GraphStore, names: list[str]) -> None:
-    """Refuse an unknown sink or pair before solving."""
-    from layoutopt.explain.subject import ends_of
-    from layoutopt.graphs.locations import layout_sink
-
-    if len(names) == 1:
-        layout_sink(graph, names[0])
-    else:
-        ends_of(graph, *names)
 
 
 def _result(graph: GraphStore, path: Path | None, how: dict[str, Any]) -> UnwindingResult:
@@ -91,22 +91,3 @@ def _result(graph: GraphStore, path: Path | None, how: dict[str, Any]) -> Unwind
     found = read_result(path)
     check_hash(found.instance_hash, graph, str(path))
     return found
-
-
-def _told(
-    graph: GraphStore,
-    found: UnwindingResult,
-    path: Path | None,
-    names: list[str],
-    alternatives: int | None,
-    how: dict[str, Any],
-) -> PairExplanation | SinkExplanation:
-    """Explain the sink if one name is given, or the pair if two are."""
-    from layoutopt.explain.pair import explain_pair
-    from layoutopt.explain.sink import ALTERNATIVES, explain_sink
-
-    with errors_at(file="" if path is None else str(path)):
-        if len(names) == 1:
-            count = ALTERNATIVES if alternatives is None else alternatives
-            return explain_sink(graph, found, names[0], alternatives=count, **how)
-        return explain_pair(graph, found, *names, **how)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import more
 from layoutopt.base.table import Table
@@ -18,17 +16,9 @@ if TYPE_CHECKING:
     from layoutopt.layout.layout import Layout
     from layoutopt.layout.placement import Placement
 
-app = typer.Typer(
-    help="Read, convert and explain layouts of tensors, such as NHWC, NCHW16c or {3,2,1,0}.",
-    rich_markup_mode=None,
+app = options.group(
+    help="Read, convert and explain layouts of tensors, such as NHWC, NCHW16c or {3,2,1,0}."
 )
-
-
-@app.callback(invoke_without_command=True)
-def _common(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        say(context.get_help())
-
 
 Text = Annotated[str, argument("LAYOUT", "A layout in any notation.")]
 Dialect = Annotated[

@@ -155,7 +155,6 @@ def main(begun: float | None = None) -> None:
 
 
 def _run(signals: Sequence[int]) -> int:
-    """Run a command and return the exit code."""
     try:
         code = app(prog_name="layoutopt", standalone_mode=False)
         flush()

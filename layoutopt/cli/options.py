@@ -90,6 +90,18 @@ def grouped(command: Callable[..., int]) -> Callable[..., int]:
     return call
 
 
+def group(**settings: Any) -> typer.Typer:
+    """Return a command with subcommands, which shows its help if none is given."""
+    found = typer.Typer(rich_markup_mode=None, **settings)
+
+    @found.callback(invoke_without_command=True)
+    def show_help(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            say(context.get_help())
+
+    return found
+
+
 class Command(TyperCommand):
     """A command whose usage line shows arguments as ``INSTANCE [RESULT]``."""
 

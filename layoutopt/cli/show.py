@@ -90,7 +90,6 @@ def command(
 def _read(
     path: Path, instance: Path | None, reading: options.Reading
 ) -> tuple[Graph | None, UnwindingResult | None]:
-    """Return a graph, a result, or both."""
     from layoutopt.io.result import read_result, with_graph
 
     if not _is_result(path):
@@ -133,7 +132,6 @@ def simulated(graph: Graph | None, result: UnwindingResult | None, why: str) -> 
 
 
 def _page(graph: Graph | None, result: UnwindingResult | None) -> str:
-    """Return the page of a result, or of an instance."""
     from layoutopt.report.pages import whole
     from layoutopt.report.result import report_html
 

@@ -343,8 +343,6 @@ def _solve_each(
 
 
 def _answer(result: UnwindingResult, trace: Trace, outputs: Outputs) -> None:
-    """Write a result to the requested files, and print its summary."""
-
     def document() -> bytes:
         from layoutopt.io.result import result_bytes
 

@@ -449,7 +449,6 @@ def _winner(trials: ParametricSolves, limit: TrialAnswer) -> TrialAnswer:
 
 
 def _changes(trials: ParametricSolves, winner: Trial) -> tuple[Change, ...]:
-    """Return gains and losses of all other pairs, largest losses first."""
     every = []
     for n, after in enumerate(winner.matched):
         now = trials.subject.pair_score(trials.numbers[n])
@@ -487,7 +486,6 @@ def _with_smallest(
 
 
 def _reason(told: PairExplanation) -> str:
-    """Return the reason for a pair's matches as a sentence."""
     if not told.elements:
         return "it has no positions"
     if told.matched == told.elements:

@@ -246,7 +246,6 @@ def obstacles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> t
 
 
 def _on_tiles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
-    """Return the obstacles of a pair on a tile memory without hooks."""
     roomy = fix_tiles(graph)  # rules may look at grains
     roomy.pairs = [(a, b, Decimal(1))]
     roomy.tile_memory = replace(memory_of(graph), bytes_per_tile=MOST, grain=1)

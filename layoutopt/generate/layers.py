@@ -54,7 +54,6 @@ def training_step(layers: int, width: int, batch: int = 8, step: int = 0) -> Gra
 
 
 def _layer(graph: Graph, name: str, x: Tensor, wide: int, fused: bool) -> Tensor:
-    """Add a layer and return its activations."""
     parts = 3 if fused else 1
     rows = x.shape[1]
     w = graph.sink((rows, parts * wide), name=f"{name}.w")

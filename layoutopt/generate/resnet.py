@@ -60,7 +60,6 @@ def resnet_step(
 def _conv(
     step: TrainingStep, x: Tensor, wide: int, kernel: int, stride: int, name: str
 ) -> tuple[Tensor, Back]:
-    """Add a convolution and a batch normalisation."""
     graph, pad, n = step.graph, kernel // 2, x.shape[2]
     w = step.parameter((wide, x.shape[1], kernel, kernel), f"{name}.w")
     gain, bias = (step.parameter((wide,), f"{name}.{role}") for role in ("gain", "bias"))
@@ -134,7 +133,6 @@ def _block(
 
 
 def _classifier(step: TrainingStep, x: Tensor, classes: int) -> Tensor:
-    """Add mean, product and loss, and return the gradient of ``x``."""
     graph, channels = step.graph, x.shape[1]
     mean = graph.fixed_point([x], x.shape[:2], name="mean")
     w, bias = (

@@ -248,7 +248,6 @@ def transformer_step(
 
 
 def _grow(step: TrainingStep, plan: _Plan) -> None:
-    """Append the forward and the backward pass."""
     graph, heads = step.graph, plan.heads
     angles = ["cos", "sin"] if plan.rotary else []
     tables = [graph.sink((heads.sequence, heads.size), name=f"rotary.{name}") for name in angles]
@@ -291,7 +290,6 @@ def _embedding(
 
 
 def _output(step: TrainingStep, x: Tensor, table: Tensor) -> Tensor:
-    """Add scores of all words, and return the gradient of ``x``."""
     graph = step.graph
     scores = graph.grow_matmul(x, table.T, name="output")
     gradient = loss(graph, scores)
@@ -319,7 +317,6 @@ def _residual(
 def _dense(
     step: TrainingStep, x: Tensor, width: int, plan: _Plan, name: str
 ) -> tuple[Tensor, Back]:
-    """Add a product with a new weight."""
     w = step.parameter((x.shape[1], width), f"{name}.w")
     biases = [step.parameter((width,), f"{name}.b")] if plan.biased else []
     return linear(step, x, [w], biases, name)

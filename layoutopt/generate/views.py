@@ -129,5 +129,4 @@ def aliases(copies: int = 8, seed: int = 0) -> Graph:
 
 
 def _begin(name: str, size: int, seed: int) -> tuple[random.Random, Graph]:
-    """Return a seeded source of numbers and an empty graph."""
     return random.Random(seed), Graph(f"{name}-{size}-{seed}", f"{name}, size {size}, seed {seed}")

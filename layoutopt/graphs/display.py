@@ -447,7 +447,6 @@ def _shared(numbers: Locations, where: Mapping[int, Array]) -> set[int]:
 def _card(
     graph: GraphStore, t: int, title: str, look: CellGrid | tuple[Stripe, ...] | None
 ) -> Card:
-    """Return a tensor's card."""
     op, shape = graph.ops[graph.producers[t]], graph.shapes[t]
     name, dims = graph.tensor_name(t), str(list(shape))
     kind = op.kind.value
@@ -473,7 +472,6 @@ def _steps(graph: GraphStore, place: Mapping[int, int]) -> list[OpCard]:
 
 
 def _op_text(op: UnwindingOp) -> str:
-    """Return an op's type, name, inputs and attributes as text."""
     rest = {k: v for k, v in asdict(op).items() if k not in ("id", "inputs") and v is not None}
     words = ", ".join(f"{name} {value}" for name, value in rest.items())
     return shortened(f"{type_name(op)} {op.id!r}({', '.join(op.inputs)}) {words}".rstrip(), 160)

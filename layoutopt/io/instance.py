@@ -222,7 +222,6 @@ def check_hash(claimed: str | None, graph: GraphStore, file: str) -> None:
 
 
 def _op(graph: GraphStore, number: int, op: UnwindingOp) -> list[Any]:
-    """Return an op with the shapes of its outputs, and its other attributes by name."""
     attributes = {
         field: value
         for field in op.__struct_fields__
@@ -233,7 +232,6 @@ def _op(graph: GraphStore, number: int, op: UnwindingOp) -> list[Any]:
 
 
 def _machine(memory: TileMemory) -> dict[str, Any]:
-    """Return the document of a tile memory, defaults included."""
     default = memory.bytes_of("default")
     widths = {name: width for name, width in memory.element_bytes.items() if width != default}
     return {

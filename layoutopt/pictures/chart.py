@@ -236,7 +236,6 @@ class _Field:
 
 
 def _style(i: int) -> dict[str, object]:
-    """Return colour, width and dashes of a line by its number."""
     dash = DASHES[i % len(DASHES)]
     style: dict[str, object] = {"stroke": LIGHT[i % len(LIGHT)], "stroke_width": 2}
     return style | {"stroke_dasharray": dash} if dash else style

@@ -88,7 +88,6 @@ def tile_grid(
 def _told(
     tile: int, first: int, step: int, amounts: Integers, peaks: Integers, shares: TileShares
 ) -> Iterator[str]:
-    """Yield the lines that a cell shows to the pointer."""
     last = min(first + step, len(amounts)) - 1
     more = "" if last == first else f", the fullest of {first} to {last}"
     yield f"tile {tile}{more}: {amounts[tile]:,} bytes, at most {peaks[tile]:,}"
@@ -97,7 +96,6 @@ def _told(
 
 
 def _by_bytes(amounts: Integers, capacity: int) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return colours by bytes, and what explains them."""
     top = int(min(amounts.max(), capacity)) or 1
     fills = [_shade(amount, top, capacity) for amount in amounts.tolist()]
     steps = sorted({1, top // 4, top // 2, 3 * top // 4, top} - {0})
@@ -116,7 +114,6 @@ def _shade(amount: int, top: int, capacity: int) -> str:
 
 
 def _by_tensor(shares: TileShares, shown: Sequence[int]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return colours by the heaviest tensor, and what explains them."""
     first = shares.which[0, list(shown)].tolist()
     often = Counter(i for i in first if i >= 0).most_common()
     own, rest = often[:COLOURS], often[COLOURS:]

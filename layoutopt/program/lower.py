@@ -200,7 +200,6 @@ def _view(
     shapes: Sequence[Shape],
     out: Shape,
 ) -> Handle:
-    """Return the output of a view op, for one tensor per carrier."""
     x, shape = inputs[0], shapes[0]
     match op:
         case ops.Identity() | ops.SumLike():
@@ -351,7 +350,6 @@ class _State(Generic[Handle]):
         return self.sinks[t]
 
     def place(self, step: Place) -> None:
-        """Copy the locations of one piece."""
         origin, sink = self.graph.number(step.piece[0]), self.graph.number(step.sink)
         if self._unknown(origin):
             raise InputError(f"{step}: the barrier is not known yet")
@@ -366,7 +364,6 @@ class _State(Generic[Handle]):
             )
 
     def know(self, step: BarrierReady) -> None:
-        """Compute the locations of a barrier's outputs."""
         barrier = self.ops[step.barrier]
         inputs = viewed(self.graph, self.target, self.graph.op_inputs[barrier], self._held)
         outputs = self.graph.op_outputs[barrier]

@@ -239,7 +239,6 @@ def schedule(
 def _before(
     ops: Mapping[Any, Iterable[Hashable]] | nx.DiGraph | None,
 ) -> dict[Hashable, tuple[Hashable, ...]]:
-    """Return the predecessors of each op."""
     # A networkx.DiGraph has the same mapping as an attribute.
     given = {} if ops is None else getattr(ops, "pred", ops)
     if not isinstance(given, Mapping):
@@ -260,7 +259,6 @@ def _before(
 def _creators(
     graph: GraphStore, before: Mapping[Hashable, Any], creates: Mapping[str, Hashable]
 ) -> dict[str, Hashable]:
-    """Return the op that creates each sink, if any."""
     if not isinstance(creates, Mapping):
         raise InputError(
             f"creates must be a mapping from sinks to ops, not {type(creates).__name__}"

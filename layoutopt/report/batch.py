@@ -301,7 +301,6 @@ def _seconds(value: float) -> Cell:
 
 
 def _solves(rows: Sequence[Row], found: RowsByInstance) -> str:
-    """Return a table of all solves."""
     best = best_scores(rows)
     shown = [
         [
@@ -369,7 +368,6 @@ def _failures(rows: Sequence[Row]) -> str:
 
 
 def _made(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Return versions, machines and times of rows."""
     if not rows:
         return []
     started = sorted(row.started for row in rows)

@@ -142,7 +142,6 @@ def _taken(pieces: Sequence[Piece]) -> Counter[str]:
 
 
 def _class(graph: GraphStore | None, sink: str, counts: Counter[str]) -> object:
-    """Return the class key of a sink."""
     if graph is None:
         return sink
     shape = graph.shapes[graph.number(sink)]

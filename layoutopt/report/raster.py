@@ -106,7 +106,6 @@ def _colour(colour: str, opacity: str | None = None) -> str:
 
 
 def _outline(element: Element) -> Path:
-    """Return the outline of a rectangle, a circle or a path."""
     given = element.attrib
     if _tag(element) == "path":
         return _commands(given["d"])
@@ -130,7 +129,6 @@ def _rounded(x: float, y: float, wide: float, high: float, r: float) -> Path:
 
 
 def _commands(words: str) -> Path:
-    """Return the path that commands describe."""
     from matplotlib.path import Path
 
     points: list[tuple[float, float]] = []
@@ -169,7 +167,6 @@ def _split(words: str) -> Iterator[tuple[str, list[float]]]:
 
 
 def _write(axes: Axes, element: Element, style: Style, order: int) -> None:
-    """Draw a line of text."""
     side = {"middle": "center", "end": "right"}.get(style.get("text-anchor", ""), "left")
     axes.text(
         float(element.attrib["x"]),

@@ -82,7 +82,6 @@ def in_order(result: UnwindingResult) -> str:
 
 
 def _plan(result: UnwindingResult) -> tuple[ProgramStep, ...] | None:
-    """Return the steps, if there is a matching graph."""
     if result.graph is None:
         return None
     try:
@@ -92,7 +91,6 @@ def _plan(result: UnwindingResult) -> tuple[ProgramStep, ...] | None:
 
 
 def _told(group: Sequence[ProgramStep], result: UnwindingResult) -> str:
-    """Return the text of one step."""
     barriers = [step.barrier for step in group if isinstance(step, BarrierReady)]
     if barriers:
         known = " is known" if len(barriers) == 1 else " are known"
@@ -152,7 +150,6 @@ def pair_tables(pairs: Sequence[PairScore]) -> str:
 
 
 def _row(alike: Sequence[PairScore], lost: Decimal, by_number: bool = False) -> list[Any]:
-    """Return the row of a pair, or of a class of pairs."""
     first, count = alike[0], len(alike)
     loss = numbers.times(first.loss, count)
     earned = numbers.times(first.value, count * first.matched)
@@ -294,7 +291,6 @@ def _lead(result: UnwindingResult) -> str:
 
 
 def _size(result: UnwindingResult) -> str:
-    """Return counts, and the seconds of each phase."""
     counts = [(name.replace("_", " "), f"{count:,}") for name, count in result.size.items()]
     total = result.seconds.get("total", 0.0)
     phases = []
