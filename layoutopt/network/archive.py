@@ -27,10 +27,7 @@ KINDS: dict[str, Any] = {"U": np.str_, "i": np.int64, "b": np.bool_}
 def npz_bytes(network: Network) -> bytes:
     """Return the bytes of the ``.npz`` file that describes a network.
 
-    Raises
-    ------
-    InputError
-        If a name ends in a zero character, which NumPy's texts cannot hold.
+    Refused are names that end in a zero character, which NumPy's texts cannot hold.
     """
     domains, tables = network.domains, network.tables
     found: dict[str, Any] = {
@@ -104,13 +101,7 @@ def _joined(parts: Sequence[Array], kind: Any) -> Array:
 
 
 def parse_npz(raw: bytes) -> Network:
-    """Return the network that the bytes of an ``.npz`` file describe.
-
-    Raises
-    ------
-    InputError
-        With the file and the key in it.
-    """
+    """Return the network that the bytes of an ``.npz`` file describe."""
     try:
         with np.load(BytesIO(raw), allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}

@@ -69,57 +69,33 @@ FEW, FIRST_LOOK = 5000, 10
 
 @dataclass(frozen=True)
 class PricedRows:
-    """Rows ``sum of amounts <= room``.
+    """Rows ``sum of amounts <= room``."""
 
-    Parameters
-    ----------
-    nodes, amounts
-        For each item its node, and what the node's labels use, 0 or more where they are left.
-    begin, end
-        Item ``k`` is in rows ``begin[k] .. end[k] - 1``.
-    room
-        The most that may be used in each row, 0 or more.
-    source
-        For each row its number in the network, and 1 for its upper limit, -1 for its lower one.
-    """
-
+    # `nodes`, `amounts`: for each item its node, and what the node's labels use, 0 or more where
+    # they are left
     nodes: list[int]
     amounts: list[list[int]]
-    begin: list[int]
+    begin: list[int]  # `begin`, `end`: item `k` is in rows `begin[k] .. end[k] - 1`
     end: list[int]
-    room: list[int]
+    room: list[int]  # the most that may be used in each row, 0 or more
+    # for each row its number in the network, and 1 for its upper limit, -1 for its lower one
     source: list[tuple[int, int]]
 
 
 @dataclass
 class _Edges:
-    """Edges between nodes of two colours whose arrays have equal shapes.
+    """Edges between nodes of two colours whose arrays have equal shapes."""
 
-    Parameters
-    ----------
-    first, second
-        Nodes, those of the earlier colour first.
-    one, two
-        For each edge the places of its nodes' labels, shapes ``(edges, a)`` and ``(edges, b)``.
-    table
-        Shape ``(edges, a, b)``.
-    to_first, to_second
-        Messages, 0 where arrays are filled up.
-    moved
-        What the first nodes got when the messages to the second ones were made.
-    real_one, real_two
-        Which labels there are.
-    """
-
-    first: Numbers
+    first: Numbers  # `first`, `second`: nodes, those of the earlier colour first
     second: Numbers
+    # `one`, `two`: for each edge the places of its nodes' labels, shapes (edges, a) and (edges, b)
     one: Numbers
     two: Numbers
-    table: Floats
-    to_first: Floats
+    table: Floats  # shape (edges, a, b)
+    to_first: Floats  # `to_first`, `to_second`: messages, 0 where arrays are filled up
     to_second: Floats
-    moved: Floats
-    real_one: Floats
+    moved: Floats  # what the first nodes got when the messages to the second ones were made
+    real_one: Floats  # `real_one`, `real_two`: which labels there are
     real_two: Floats
 
     def send(self, part: Floats) -> tuple[Floats, Floats]:
@@ -146,21 +122,9 @@ class _Edges:
 
 
 class RowAscent:
-    """Messages and prices on what is left of a problem.
+    """Messages, and a price for a unit of each row, on what is left of a problem in normal form.
 
-    Parameters
-    ----------
-    work
-        A problem in normal form.
-    rows
-        Its rows.
-
-    Attributes
-    ----------
-    prices
-        For each row what a unit of it costs.
-    bound
-        The best bound so far, in doubles, without the problem's constant.
+    ``bound`` is the best one so far, in doubles, without the problem's constant.
     """
 
     def __init__(self, work: Work, rows: PricedRows) -> None:
@@ -295,12 +259,8 @@ class RowAscent:
     def run(self, limits: Limits, offer: Callable[[list[int]], float], worth: float) -> None:
         """Ascend until steps gain too little.
 
-        Parameters
-        ----------
-        offer
-            Takes a labelling of what is left, and returns the cost of the best one known.
-        worth
-            The cost of the best labelling known, without the problem's constant.
+        ``offer`` takes a labelling of what is left, and returns the cost of the best one known,
+        which ``worth`` is at first; both are without the problem's constant.
         """
         factor, worse, looked, step = FIRST, 0, -inf, 0
         look, gain = (LOOK, GAIN) if len(self.room) else (LOOK_FREE, GAIN_FREE)

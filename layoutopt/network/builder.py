@@ -522,15 +522,7 @@ class _Rows:
 def exact(value: Any, step: Fraction | None, what: str = "") -> Fraction | int:
     """Return a number as the exact one that it stands for.
 
-    Parameters
-    ----------
-    step
-        What floats are rounded to multiples of; ``None`` where they are refused.
-
-    Raises
-    ------
-    InputError
-        If it is no finite number, or a float where these are refused.
+    Floats are rounded to multiples of ``step``, or refused without it; so is what is not finite.
     """
     if isinstance(value, bool) or not isinstance(value, Real | Decimal) or not math.isfinite(value):
         raise InputError(f"the cost {value!r} {what} is no finite number")
@@ -583,13 +575,7 @@ def _has(frame: Any, name: str) -> bool:
 
 
 def _columns(frame: Any, *names: str) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of some columns of a data frame.
-
-    Raises
-    ------
-    InputError
-        If it lacks one.
-    """
+    """Return the rows of some columns of a data frame."""
     columns = []
     for name in names:
         try:

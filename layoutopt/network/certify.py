@@ -55,23 +55,10 @@ def certify(
     limits: Limits,
     proof: Proof | None = None,
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return the certificate of an answer, or why there is none.
+    """Return a certificate that the checker has accepted, or ``None``, and what it lacks.
 
-    Parameters
-    ----------
-    choice
-        A labelling, the best one for a proof of that.
-    conflict
-        Why there is none.
-    limits
-        When to stop looking for evidence.
-    proof
-        The solver's own, which is written down if it is enough.
-
-    Returns
-    -------
-    certificate, uncertified
-        Plain data that the checker has accepted; and what it lacks.
+    ``choice`` is a labelling (for a proof of optimality the best one), ``conflict`` why there is
+    none. The solver's own ``proof`` is written down if it is enough.
     """
     head = {
         "format": FORMAT,
@@ -194,19 +181,10 @@ def _refutation(stated: StatedNetwork, conflict: NetworkConflict, limits: Limits
 def check_certificate(
     network: Network, certificate: Mapping[str, Any], file: str = ""
 ) -> NetworkVerdict:
-    """Return what a certificate proves of a network.
+    """Return what a certificate proves of a network; errors call it ``file``.
 
-    Parameters
-    ----------
-    file
-        Name that errors give to the certificate.
-
-    Raises
-    ------
-    InputError
-        If it is of another network, or of another problem.
-    layoutopt.certificate.refused.Refused
-        If it is wrong, or proves less than it says.
+    Raises ``InputError`` if it is of another network or problem, and ``Refused`` if it is wrong or
+    proves less than it says.
     """
     if certificate.get("format") != FORMAT:
         raise InputError(f"must be {FORMAT}", "$.format", file)
@@ -222,16 +200,9 @@ def check_answer(
 ) -> str:
     """Return what is wrong with an answer to a network; nothing if nothing is.
 
-    The labels must be allowed and cost what the answer says, and its status must follow from
-    objective and bound.
-
-    Parameters
-    ----------
-    answer
-        ``"status"``, ``"objective"``, ``"bound"`` (exact numbers or ``None``) and ``"labels"`` (a
-        number for each node, or ``None``), as results of networks have them.
-    verdict
-        What a certificate proves; it must prove all of the answer.
+    The answer has ``"status"``, ``"objective"``, ``"bound"`` (exact numbers or ``None``) and
+    ``"labels"`` (a number for each node, or ``None``).  The labels must be allowed and cost what it
+    says, its status must follow from objective and bound, and a verdict must prove all of it.
     """
     status, labels = str(answer.get("status")), answer.get("labels")
     objective, least = (_exact(answer.get(key)) for key in ("objective", "bound"))

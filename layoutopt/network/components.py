@@ -18,14 +18,10 @@ FEW = 500
 
 
 def components(nodes: int, first: NDArray[Any], second: NDArray[Any]) -> tuple[int, NDArray[Any]]:
-    """Return the number of connected components of a graph, and the component of each node.
+    """Return the number of connected components, and the component of each node.
 
-    Components are numbered in the order of their smallest nodes.
-
-    Parameters
-    ----------
-    first, second
-        The two ends of each link, shape ``(links,)``.
+    ``first`` and ``second`` are the ends of each link.  Components are numbered in the order of
+    their smallest nodes.
     """
     if nodes + len(first) > FEW:
         from scipy.sparse import coo_array

@@ -23,30 +23,17 @@ SHOWN = 8
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NetworkConflict:
-    """Nodes of a network, and what is asked of them, that no labels satisfy.
+    """Nodes of a network, and what is asked of them, that no labels satisfy."""
 
-    Parameters
-    ----------
-    network
-        The whole network.
-    nodes
-        Numbers of nodes that are part of it.
-    bans
-        Those of them whose forbidden labels are.
-    tables, ties
-        Numbers of table edges, for what they forbid, and of ties.
-    rows
-        Numbers of rows, those of all usages counted on; nodes that are no part are not counted.
-    minimal
-        Whether without any of these there is an allowed labelling of what is left.
-    """
-
-    network: Network = field(repr=False)
-    nodes: tuple[int, ...]
-    bans: tuple[int, ...] = ()
+    network: Network = field(repr=False)  # the whole network
+    nodes: tuple[int, ...]  # numbers of nodes that are part of it
+    bans: tuple[int, ...] = ()  # those of them whose forbidden labels are
+    # `tables`, `ties`: numbers of table edges, for what they forbid, and of ties
     tables: tuple[int, ...] = ()
     ties: tuple[int, ...] = ()
+    # numbers of rows, those of all usages counted on; nodes that are no part are not counted
     rows: tuple[int, ...] = ()
+    # whether without any of these there is an allowed labelling of what is left
     minimal: bool = False
 
     @property
@@ -91,17 +78,8 @@ def _row_name(network: Network, row: int) -> str:
 def find_conflict(network: Network, refutes: Refutes, limits: Limits) -> NetworkConflict:
     """Return parts of an infeasible network without which it would not be.
 
-    Rows are left out first, as many at once as possible, then table edges and ties, what nodes
-    must not choose, and nodes; what is infeasible still stays left out.
-
-    Parameters
-    ----------
-    network
-        A network of which it is known that no labelling is allowed.
-    refutes
-        What solves a network.
-    limits
-        When to stop leaving out.
+    Rows are left out first, as many at once as possible, then table edges and ties, what nodes must
+    not choose, and nodes; what is infeasible still stays left out.
     """
     forbids = [table.allowed is not None for table in network.tables]
     found = NetworkConflict(

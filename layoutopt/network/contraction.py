@@ -45,18 +45,11 @@ Graph = dict[int, dict[int, int]]
 def strong_sets(
     near: Sequence[Mapping[int, int]], nodes: Sequence[int], loss: int, limits: Limits
 ) -> list[list[int]]:
-    """Return disjoint strong sets of two nodes or more.
+    """Return disjoint strong sets of two nodes or more; when time is up, those found so far.
 
-    Parameters
-    ----------
-    near
-        For each node its neighbours and the weights of the edges to them, none negative.
-    nodes
-        The nodes to look at.
-    loss
-        The number ``c``, not negative.
-    limits
-        When to stop: what was found by then is returned.
+    A set is strong for a loss ``c >= 0`` if, however it is split into ``k`` parts, the cut edges
+    weigh at least ``c (k - 1)``.  ``near`` holds the neighbours of each node and the weights of the
+    edges to them, none negative.
     """
     graph: Graph = {u: dict(near[u]) for u in nodes}
     union = _Union(graph, loss)
@@ -215,16 +208,10 @@ Numbers = Mapping[int, int]
 def dominated_labels(
     near: Sequence[Numbers], earns: Sequence[Numbers], bans: Sequence[Collection[int]]
 ) -> dict[int, list[int]]:
-    """Return labels whose rewards can be dropped, and where they have some.
+    """Return labels whose rewards can be dropped, and the nodes where they have some.
 
-    Parameters
-    ----------
-    near
-        For each node its neighbours and the weights of the edges to them.
-    earns
-        For each node its labels with rewards.
-    bans
-        For each node the labels that it must not take.
+    For each node, ``near`` holds its neighbours with weights, ``earns`` its labels with rewards,
+    and ``bans`` the labels that it must not take.
     """
     columns: dict[int, dict[int, int]] = {}
     for u, rewards in enumerate(earns):

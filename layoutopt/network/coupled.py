@@ -94,13 +94,7 @@ PRICED = 0.999
 
 
 def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer:
-    """Solve a network with rows and without ties.
-
-    Parameters
-    ----------
-    start
-        An allowed labelling to begin with.
-    """
+    """Solve a network with rows and without ties; ``start`` must be allowed."""
     closed = close_domains(network)
     begin = None if start is None else closed.cut(start)
     solver = _Solver(closed.network, limits, begin)
@@ -128,27 +122,15 @@ def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer
 
 
 class _Solver:
-    """The state of one call.
-
-    Attributes
-    ----------
-    best, worth
-        The best allowed labelling, and its cost.
-    log
-        The steps of the proof, up to the last prices; ``None`` while there are none.
-    ascended
-        Whether rows were priced by dual ascent.
-    part
-        Labels of the parts that are solved while all other nodes keep theirs.
-    """
+    """The state of one call."""
 
     def __init__(self, network: Network, limits: Limits, start: Array | None) -> None:
         self.network, self.limits = network, limits
         self.best: list[int] | None = None
-        self.worth: int | None = None
-        self.log: list[Step] | None = None
-        self.ascended = False
-        self.part = PART
+        self.worth: int | None = None  # cost of the best labelling
+        self.log: list[Step] | None = None  # steps of the proof, up to the last prices
+        self.ascended = False  # whether rows were priced by dual ascent
+        self.part = PART  # labels of parts that are solved while all other nodes keep theirs
         if start is not None:
             self.take(start.tolist())
 
@@ -163,12 +145,9 @@ class _Solver:
         return True
 
     def run(self) -> int:
-        """Solve the network; return a bound.
+        """Solve the network, and return a bound.
 
-        Raises
-        ------
-        Infeasible
-            If no labelling is allowed.
+        Raises ``Infeasible`` if no labelling is allowed.
         """
         work, rows = work_of(self.network, self.limits), RowSet.of(self.network)
         work.log = []
@@ -257,15 +236,7 @@ class _Solver:
     def _price(self, work: Work, rows: RowSet, known: int) -> int | None:
         """Price rows by the relaxation, forbid what is too dear, and look for a labelling.
 
-        Parameters
-        ----------
-        known
-            The best bound so far.
-
-        Returns
-        -------
-        int or None
-            A bound; ``None`` where the relaxation was not solved.
+        Return a bound, given the best one so far; ``None`` where the relaxation was not solved.
         """
         self.limits.report("relaxation of rows", self.worth)
         if work.size() >= LARGEST:
@@ -480,21 +451,7 @@ class _Solver:
 
 
 class _Part(_Solver):
-    """A few nodes of a problem, all others keeping their labels.
-
-    Parameters
-    ----------
-    work
-        The problem.
-    rows
-        The rows of these nodes.
-    labels
-        A labelling of the problem.
-    nodes
-        The nodes.
-    limits
-        When to stop.
-    """
+    """A few nodes of a problem, and their rows; all others keep their labels."""
 
     def __init__(
         self,
@@ -659,10 +616,7 @@ def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, f
 class _Branching:
     """Depth-first search that keeps to exact integers of any size.
 
-    Parameters
-    ----------
-    most
-        Most branches; ``None`` for as many as it takes.
+    It ends after ``most`` branches; ``None`` for as many as it takes.
     """
 
     def __init__(self, solver: _Solver, work: Work, rows: RowSet, most: int | None) -> None:

@@ -54,19 +54,12 @@ ENDLESS = 2**60
 
 @dataclass(frozen=True, eq=False)
 class Roof:
-    """Labels that the cut decides.
+    """Labels that the cut decides."""
 
-    Parameters
-    ----------
-    labels
-        Shape ``(nodes,)``: for each node the label that it has in some optimum with all the
-        others; -1 where that is not known.
-    bound
-        What no labelling costs less than.
-    """
-
+    # shape (nodes,): for each node the label that it has in some optimum with all the others; -1
+    # where that is not known
     labels: IntArray
-    bound: int
+    bound: int  # what no labelling costs less than
 
 
 @dataclass(eq=False)
@@ -98,19 +91,9 @@ class _Terms:
 def roof(costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray) -> Roof:
     """Return what a minimum cut decides of a problem of two labels.
 
-    Parameters
-    ----------
-    costs
-        Shape ``(nodes, 2)``.
-    edges, table_of
-        Shapes ``(m, 2)`` and ``(m,)``: two different nodes, and the number of their table.
-    tables
-        Shape ``(k, 2, 2)``.  Here and above :data:`FORBIDDEN` is what no labelling may do.
-
-    Raises
-    ------
-    Infeasible
-        If every labelling does something forbidden.
+    Costs have shape ``(nodes, 2)``, edges ``(m, 2)``, and tables ``(k, 2, 2)``, of which each edge
+    has number ``table_of``; :data:`FORBIDDEN` is what no labelling may do.  Raises ``Infeasible``
+    if every labelling does something forbidden.
     """
     terms = _terms(costs, edges, table_of, tables)
     if not _propagate(terms):
@@ -260,32 +243,18 @@ def _cut(terms: _Terms) -> tuple[int, IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class BinaryCut:
-    """Labels that a minimum cut decides in a network of two labels each.
+    """Labels that a minimum cut decides in a network of two labels each."""
 
-    Parameters
-    ----------
-    labels
-        Shape ``(nodes,)``: labels that some optimum has all together, -1 for open nodes.
-    bound
-        What no labelling costs less than.
-    rest
-        The open nodes, in order; its constant is what the others cost.
-    """
-
-    labels: IntArray
-    bound: int
-    rest: Work
+    labels: IntArray  # shape (nodes,): labels that some optimum has all together, -1 for open nodes
+    bound: int  # what no labelling costs less than
+    rest: Work  # the open nodes, in order; its constant is what the others cost
 
 
 def two_labels(network: Network) -> BinaryCut | None:
     """Return what a minimum cut decides of a network without rows and ties.
 
-    ``None`` if some node has more than two labels, or numbers are too large.
-
-    Raises
-    ------
-    Infeasible
-        If it finds that there is no allowed labelling.
+    ``None`` if some node has more than two labels, or numbers are too large.  Raises ``Infeasible``
+    if it finds that no labelling is allowed.
     """
     sizes = network.sizes
     if not len(sizes) or sizes.max() > 2 or network.total() >= LARGEST:
@@ -341,10 +310,7 @@ def _seen(cost: int) -> float:
 def cut_part(work: Work) -> list[int] | None:
     """Return an optimal labelling of what is left, if a minimum cut decides all of it.
 
-    Raises
-    ------
-    Infeasible
-        If it finds that there is no allowed labelling.
+    Raises ``Infeasible`` if it finds that no labelling is allowed.
     """
     labels = {u: work.labels(u) for u in work.left()}
     if max(map(len, labels.values()), default=3) > 2 or 2 * work.size() >= LARGEST:
@@ -369,13 +335,9 @@ def cut_part(work: Work) -> list[int] | None:
 
 
 def fix(problem: Labelling, labels: IntArray) -> Reduction:
-    """Give labels to some nodes; their edges become rewards of the others.
+    """Give labels to some nodes (-1 for those that stay); their edges become rewards of the others.
 
-    Parameters
-    ----------
-    labels
-        A label for each node, or -1 for nodes that stay.  It must be sound to take them;
-        nothing here checks that.
+    It must be sound to take these labels; nothing here checks that.
     """
     stays = labels < 0
     place = np.cumsum(stays) - 1

@@ -85,13 +85,7 @@ class NetworkDocument(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 def parse_json(raw: bytes) -> Network:
-    """Return the network that the bytes of a JSON file describe.
-
-    Raises
-    ------
-    InputError
-        With the file and the place in it.
-    """
+    """Return the network that the bytes of a JSON file describe."""
     decoder = msgspec.json.Decoder(NetworkDocument, float_hook=exact_decimal)
     document = files.decode(decoder, raw, "", {".format": [FORMAT], ".sense": ["min", "max"]})
     return _JsonReader(document).network()
@@ -275,26 +269,14 @@ def _table(cells: list[Fraction | int], allowed: Array, unit: Fraction, place: s
 
 
 def exact(values: Sequence[Any], place: str) -> list[Fraction | int]:
-    """Return numbers of a document as exact ones.
-
-    Raises
-    ------
-    InputError
-        If one is none.
-    """
+    """Return numbers of a document as exact ones."""
     if set(map(type, values)) <= {int}:
         return [*values]
     return [exact_number(value, f"{place}[{i}]") for i, value in enumerate(values)]
 
 
 def exact_number(value: Any, place: str) -> Fraction | int:
-    """Return a number of a document as an exact one.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Return a number of a document as an exact one."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, Decimal):
@@ -308,13 +290,7 @@ def exact_number(value: Any, place: str) -> Fraction | int:
 
 
 def known_unit(given: Any, place: str) -> Fraction | None:
-    """Return a unit that a document gives; ``None`` if it gives none.
-
-    Raises
-    ------
-    InputError
-        If it is no positive number.
-    """
+    """Return a unit that a document gives; ``None`` if it gives none."""
     if given is None:
         return None
     unit = Fraction(exact([given], place)[0])
@@ -324,13 +300,7 @@ def known_unit(given: Any, place: str) -> Fraction | None:
 
 
 def multiples(values: Sequence[Fraction | int], unit: Fraction, place: str) -> Array:
-    """Return values as multiples of a unit.
-
-    Raises
-    ------
-    InputError
-        If one is no whole multiple.
-    """
+    """Return values as whole multiples of a unit."""
     if unit == 1 and set(map(type, values)) <= {int}:
         return exact_integers([int(value) for value in values])
     parts = [divmod(value * unit.denominator, unit.numerator) for value in values]
@@ -341,13 +311,7 @@ def multiples(values: Sequence[Fraction | int], unit: Fraction, place: str) -> A
 
 
 def integers(values: Sequence[int], place: str) -> Array:
-    """Return whole numbers as an array.
-
-    Raises
-    ------
-    InputError
-        If one does not fit.
-    """
+    """Return whole numbers as an array."""
     try:
         return np.array(values, np.int64)
     except OverflowError:
@@ -357,10 +321,7 @@ def integers(values: Sequence[int], place: str) -> Array:
 def json_bytes(network: Network) -> bytes:
     """Return the bytes of the JSON file that describes a network.
 
-    Raises
-    ------
-    InputError
-        If a number has more digits than Python writes, or a name is no text.
+    Refused are numbers of more digits than Python writes, and names that are no text.
     """
     unit = network.unit
     document = {

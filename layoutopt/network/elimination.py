@@ -79,10 +79,7 @@ def narrow_order(
 ) -> list[Scope] | None:
     """Return an order in which all nodes leave, or ``None`` if tables would be too large.
 
-    Parameters
-    ----------
-    near, widths, table, total
-        As for :func:`shrink`.
+    Arguments are those of :func:`shrink`.
     """
     steps = shrink(near, widths, table, total)
     if near:
@@ -100,16 +97,9 @@ def minimise(
 ) -> tuple[dict[int, int], int] | None:
     """Return the labelling of least cost, and that cost; ``None`` if time is up.
 
-    Parameters
-    ----------
-    scopes
-        From :func:`narrow_order`.
-    widths
-        For each node its number of labels.
-    factors
-        The costs, each of nodes that leave a common neighbourhood.
-    ceiling
-        Sums are cut back to it; it stands for forbidden where it is more than all costs.
+    ``scopes`` are those of :func:`narrow_order`; factors are costs of nodes that leave a common
+    neighbourhood.  Sums are cut back to the ceiling, which, where it is more than all costs, stands
+    for forbidden.
     """
     rank = {scope[0]: k for k, scope in enumerate(scopes)}
     waiting: dict[int, list[Factor]] = {u: [] for u in rank}
@@ -148,20 +138,10 @@ def shrink(
 ) -> list[tuple[int, set[int]]]:
     """Let nodes leave a graph, the one of the smallest table first, as long as limits allow.
 
-    Parameters
-    ----------
-    near
-        For each node its neighbours.  Whoever leaves makes neighbours of its neighbours;
-        what remains is what could not leave.
-    widths
-        For each node its number of labels.
-    table, total
-        Largest table, and largest sum of all tables, in entries.
-
-    Returns
-    -------
-    list
-        Those that left, in order, and the neighbours of each then.
+    ``near`` holds each node's neighbours: who leaves makes neighbours of its own, and what remains
+    could not leave.  ``widths`` are numbers of labels; ``table`` and ``total`` are the largest
+    table and sum of tables, in entries.  Return those that left, in order, with their neighbours
+    then.
     """
 
     def size(u: int) -> int:
@@ -193,21 +173,12 @@ def shrink(
 
 
 class SearchResult(NamedTuple):
-    """What a search found.
+    """What a search found."""
 
-    Parameters
-    ----------
-    chosen
-        A label of each node, of less cost than asked for; ``None`` if there is none so far.
-    bound
-        The least that such a labelling can cost; that cost where the search has ended.
-    complete
-        Whether the search has ended.
-    """
-
+    # a label of each node, of less cost than asked for; `None` if there is none so far
     chosen: dict[int, int] | None
-    bound: int
-    complete: bool
+    bound: int  # the least that such a labelling can cost; that cost where the search has ended
+    complete: bool  # whether the search has ended
 
 
 class _Bucket(NamedTuple):
@@ -231,21 +202,8 @@ def branch_and_bound(
 ) -> SearchResult:
     """Look for a labelling that costs less than ``worth``.
 
-    Parameters
-    ----------
-    widths
-        For each node its number of labels.
-    factors
-        Tables of costs, 0 or more.
-    worth
-        What a labelling must cost less than.
-    most
-        Partial labellings after which the search ends.
-
-    Raises
-    ------
-    SizeError
-        If there are too many nodes, or costs are too large.
+    Tables of costs are 0 or more.  The search ends after ``most`` partial labellings.  Raises
+    ``SizeError`` if there are too many nodes, or costs are too large.
     """
     given = [(nodes, np.minimum(costs, worth)) for nodes, costs in factors]
     if len(widths) > NODES or (len(given) + len(widths)) * worth >= LARGEST:

@@ -48,16 +48,9 @@ Evidence = dict[str, Any]
 def evidence(
     problem: Pairwise, labels: Sequence[int], limits: Limits | None = None, *, word: bool = True
 ) -> Evidence:
-    """Return evidence that a labelling is the best.
+    """Return evidence that a labelling is the best; one that is not only makes it harder.
 
-    Parameters
-    ----------
-    labels
-        The best labelling; not as good a one only makes it harder.
-    limits
-        When to stop looking for more.
-    word
-        Whether what is not proved is a solver's word, or has some weaker bound.
+    ``word`` says whether what is not proved is a solver's word, or has some weaker bound.
     """
     limits = (limits or Limits()).turn(SEARCH)
     order, stuck = _order(problem)
@@ -187,21 +180,12 @@ def _candidates(problem: Pairwise, limits: Limits) -> Iterator[Evidence]:
 
 @dataclass(frozen=True)
 class _Relaxed:
-    """Dual variables of the linear relaxation, in doubles.
+    """Dual variables of the linear relaxation, in doubles."""
 
-    Parameters
-    ----------
-    messages
-        For each edge, those of equal labels last, what it hands to labels of its nodes.
-    prices
-        For each row.
-    factor
-        What all of them are to be multiplied by.
-    """
-
+    # for each edge, those of equal labels last, what it hands to labels of its nodes
     messages: list[tuple[list[float], list[float]]]
-    prices: list[float]
-    factor: int = 1
+    prices: list[float]  # for each row
+    factor: int = 1  # what all of them are to be multiplied by
 
 
 def _dual(problem: Pairwise, relaxed: _Relaxed, scale: int) -> Evidence:
@@ -278,16 +262,14 @@ def _relax(problem: Pairwise, limits: Limits) -> _Relaxed | None:
 class _Programme:
     """The linear relaxation of a problem.
 
-    An indicator per node and label, one of a node's being 1.  A table becomes the *local
-    polytope*, a variable per pair of labels, whose sums over rows and columns are the indicators
-    (Schlesinger, 1976); one that loses the same on some rows and columns, and nothing elsewhere,
-    a variable that is 1 where both are chosen; so does each label of what equal labels lose, and
-    what they earn is for each label at most what either node's indicator is.
+    An indicator per node and label, one of a node's being 1.  A table becomes the *local polytope*,
+    a variable per pair of labels, whose sums over rows and columns are the indicators (Schlesinger,
+    1976); one that loses the same on some rows and columns, and nothing elsewhere, a variable that
+    is 1 where both are chosen; so does each label of what equal labels lose, and what they earn is
+    for each label at most what either node's indicator is.
 
-    Parameters
-    ----------
-    elastic
-        Whether nothing is worth anything, but forbidden entries and what rows lack cost one each.
+    If it is elastic, nothing is worth anything, but forbidden entries and what rows lack cost one
+    each.
     """
 
     def __init__(self, problem: Pairwise, *, elastic: bool) -> None:

@@ -28,35 +28,20 @@ NARROW = 29
 
 @dataclass(frozen=True, eq=False)
 class Arcs:
-    """Arcs of a flow from node ``source`` to node ``sink``; both are there without arcs, too.
+    """Arcs of a flow from node ``source`` to node ``sink``; both are there without arcs, too."""
 
-    Parameters
-    ----------
-    tails, heads, capacities
-        Shape ``(arcs,)``.
-    source, sink
-        The two largest of all nodes.
-    """
-
-    tails: IntArray
+    tails: IntArray  # `tails`, `heads`, `capacities`: shape (arcs,)
     heads: IntArray
     capacities: WeightArray
-    source: int
+    source: int  # `source`, `sink`: the two largest of all nodes
     sink: int
 
 
 def minimum_cut(arcs: Arcs, *, largest: bool = False) -> tuple[int, IntArray]:
     """Return the maximum flow, and whether each node is on the source's side of a minimum cut.
 
-    Parameters
-    ----------
-    largest
-        Whether that side is to be the largest one, or else the smallest.
-
-    Raises
-    ------
-    SolverError
-        If the flow's numbers do not fit 64 bits.
+    That side is the smallest possible, or the largest.  Raises ``SolverError`` if the flow's
+    numbers do not fit 64 bits.
     """
     try:
         from ortools.graph.python import max_flow
@@ -109,27 +94,11 @@ def _augmented(arcs: Arcs, largest: bool) -> tuple[int, IntArray]:
 def best_set(
     edges: IntArray, weights: WeightArray, gain: WeightArray, *, largest: bool = True
 ) -> IntArray:
-    """Return a set ``A`` of nodes that maximises its gains less the weight of edges that leave it.
+    """Return a set of nodes that maximises its gains less the weight of edges that leave it.
 
-    Parameters
-    ----------
-    edges, weights
-        Shapes ``(m, 2)`` and ``(m,)``; no weight is negative.
-    gain
-        Shape ``(nodes,)``: what each node gains by being in the set.
-    largest
-        Whether the largest of all best sets is wanted, or else the smallest.  Where some nodes
-        lose and none gains, the largest is not looked for, and the empty set is returned.
-
-    Returns
-    -------
-    array
-        Shape ``(nodes,)``: whether each node is in the set.
-
-    Raises
-    ------
-    SolverError
-        If the flow's numbers do not fit 64 bits.
+    Weights, shape ``(m,)``, are not negative; gains and the result have shape ``(nodes,)``.  Of
+    several best sets it is the smallest or the largest; where some nodes lose and none gains, it is
+    empty. Raises ``SolverError`` if the flow's numbers do not fit 64 bits.
     """
     n = len(gain)
     source, sink = n, n + 1
@@ -156,20 +125,13 @@ def best_set(
 def expanded(
     edges: IntArray, weights: WeightArray, labels: IntArray, to: int, may: IntArray, gain: IntArray
 ) -> IntArray:
-    """Return the best labelling in which some nodes change to a label; one as good at least.
+    """Return the best labelling in which nodes that may change to a label; one as good at least.
 
-    With ``s_u = 1`` where node ``u`` changes, an edge between two nodes that may change earns
-    ``w (1 - |s_u - s_v|)`` if they agree now, else ``w s_u s_v``.  For ``w >= 0`` the latter is
-    ``w (s_u + s_v - |s_u - s_v|) / 2``; all is doubled to stay whole (Boykov, Veksler, Zabih,
-    IEEE PAMI 23, 2001).  For ``w < 0``, and ``u`` the node that has more to gain,
-    ``-w (s_u - s_v)`` and ``w s_v`` are bounds from below.
-
-    Parameters
-    ----------
-    may
-        Shape ``(nodes,)``: whether each node may change.
-    gain
-        Shape ``(nodes,)``: what each node's own reward grows by then.
+    With ``s_u = 1`` where node ``u`` changes, an edge between two nodes that may change earns ``w
+    (1 - |s_u - s_v|)`` if they agree now, else ``w s_u s_v``.  For ``w >= 0`` the latter is ``w
+    (s_u + s_v - |s_u - s_v|) / 2``; all is doubled to stay whole (Boykov, Veksler, Zabih, IEEE PAMI
+    23, 2001).  For ``w < 0``, and ``u`` the node that has more to gain, ``-w (s_u - s_v)`` and ``w
+    s_v`` are bounds from below.  By changing, a node's own reward grows by its ``gain``.
     """
     gain = 2 * gain
     u, v = edges.T
@@ -197,18 +159,10 @@ def expanded(
 
 @dataclass(frozen=True, eq=False)
 class Shipment:
-    """A best shipment.
+    """A best shipment."""
 
-    Parameters
-    ----------
-    flows
-        Shape ``(arcs,)``.
-    prices
-        Shape ``(places,)``: what one more unit of room is worth at each place, whole.
-    """
-
-    flows: IntArray
-    prices: IntArray
+    flows: IntArray  # shape (arcs,)
+    prices: IntArray  # shape (places,): what one more unit of room is worth at each place, whole
 
 
 def shippable(worth: IntArray, supplies: int, places: int) -> bool:
@@ -222,14 +176,8 @@ def ship(
 ) -> Shipment | None:
     """Ship everything at the most worth, or return ``None`` if there is not the room.
 
-    Parameters
-    ----------
-    supply
-        Shape ``(supplies,)``: units to ship.
-    source, place, worth
-        Shape ``(arcs,)``: from which supply, to which place, and what a unit earns there.
-    capacity
-        Shape ``(places,)``: units.
+    ``supply`` and ``capacity`` are units at each source and place.  For each arc, ``source`` and
+    ``place`` are its ends, and ``worth`` is what a unit earns on it.
     """
     n, m = len(supply), len(capacity)
     room = np.minimum(capacity, int(supply.sum()))

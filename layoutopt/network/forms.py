@@ -14,21 +14,11 @@ from layoutopt.network.problem import exact_integers, merge_parallel, own_fresh
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """A network in which tied nodes are one.
+    """A network in which tied nodes are one."""
 
-    Parameters
-    ----------
-    network
-        The smaller network.
-    of
-        For each node of the larger one its node in the smaller one.
-    first
-        For each node of the smaller one the first of the larger one.
-    """
-
-    network: Network
-    of: Array
-    first: Array
+    network: Network  # the smaller network
+    of: Array  # for each node of the larger one its node in the smaller one
+    first: Array  # for each node of the smaller one the first of the larger one
 
     def restore(self, labels: Array) -> Array:
         """Return labels of the larger network."""
@@ -90,21 +80,11 @@ def _joined(one: Array, two: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ClosedNetwork:
-    """A network with closed domains instead of open ones.
+    """A network with closed domains instead of open ones."""
 
-    Parameters
-    ----------
-    network
-        The network; a node's labels beyond its ``named`` ones stand for fresh ones.
-    named
-        Number of named labels of each node.
-    owners
-        For each node the nodes whose fresh labels it may choose.
-    """
-
-    network: Network
-    named: Array
-    owners: list[Array]
+    network: Network  # the network; a node's labels beyond its `named` ones stand for fresh ones
+    named: Array  # number of named labels of each node
+    owners: list[Array]  # for each node the nodes whose fresh labels it may choose
 
     def restore(self, labels: Array) -> Array:
         """Return labels of the network with open domains."""
@@ -165,13 +145,7 @@ def close_domains(network: Network) -> ClosedNetwork:
 
 
 def take(network: Network, nodes: Array) -> Network:
-    """Return the part of a network without rows and ties on nodes that no edge leaves.
-
-    Parameters
-    ----------
-    nodes
-        Ascending.
-    """
+    """Return the part of a network without rows and ties on ascending nodes that no edge leaves."""
     place = np.full(len(network), -1)
     place[nodes] = np.arange(len(nodes))
     own, banned = place[network.cost_at[:, 0]] >= 0, place[network.banned[:, 0]] >= 0

@@ -141,13 +141,7 @@ class _Stream:
 
 
 def read(path: str | Path) -> Network:
-    """Return the network of a file, ``.json`` or ``.json.gz``.
-
-    Raises
-    ------
-    InputError
-        If the file is not what it should be, or cannot be read.
-    """
+    """Return the network of a file, ``.json`` or ``.json.gz``."""
     try:
         with files.opened(Path(path)) as file:
             return _read(_Stream(file, str(path)))

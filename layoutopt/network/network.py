@@ -170,17 +170,9 @@ def spans_of(rows: Sequence[Sequence[int] | Array]) -> Array:
 def span_windows(item: Array, begin: Array, end: Array) -> tuple[Array, Array]:
     """Return a row for each time at which a set of items is live that no other time's contains.
 
-    These are the beginnings after which something ends before anything else begins.
-
-    Parameters
-    ----------
-    item, begin, end
-        When items are live, from ``begin`` to before ``end``; intervals of one item may overlap.
-
-    Returns
-    -------
-    times, spans
-        The time of each row, ascending; and the spans of items in rows.
+    These are the beginnings after which something ends before anything else begins.  Items are live
+    from ``begin`` to before ``end``; intervals of one item may overlap.  Return the time of each
+    row, ascending, and the spans of items in rows.
     """
     item, begin, end = _united(np.column_stack([item, begin, end])).T
     starts, ends = np.unique(begin), np.sort(end)
@@ -487,69 +479,37 @@ class Network:
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Why a bound holds: reductions, and prices of rows with messages of tables.
+    """Why a bound holds: reductions, and prices of rows with messages of tables."""
 
-    Parameters
-    ----------
-    steps
-        Steps by name, with nodes and labels; ``"price"`` with a :class:`PriceStep`.
-    nodes
-        Nodes that steps name by their places.
-    """
-
+    # steps by name, with nodes and labels; `"price"` with a `PriceStep`
     steps: Sequence[tuple[Any, ...]]
-    nodes: Array
+    nodes: Array  # nodes that steps name by their places
 
 
 @dataclass(frozen=True, eq=False)
 class PriceStep:
-    """Prices of rows and messages of tables in whole parts of a unit of cost.
+    """Prices of rows and messages of tables in whole parts of a unit of cost."""
 
-    Parameters
-    ----------
-    parts
-        How many make a unit.
-    rows
-        Numbers of rows and what one unit of their amounts costs: above their upper limit if
-        positive, below their lower one if negative.
-    messages
-        For each edge of those left, by its nodes, what it hands to labels of the second one.
-    worth
-        What cost so much or more was forbidden then; ``None`` if nothing was.
-    """
-
-    parts: int
+    parts: int  # how many make a unit
+    # numbers of rows and what one unit of their amounts costs: above their upper limit if positive,
+    # below their lower one if negative
     rows: list[tuple[int, int]]
+    # for each edge of those left, by its nodes, what it hands to labels of the second one
     messages: list[list[int]]
-    worth: int | None = None
+    worth: int | None = None  # what cost so much or more was forbidden then; `None` if nothing was
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CostAnswer(Answer):
-    """A labelling, a bound, or both; here small is good and bounds lie below.
+    """A labelling, a bound, or both; here small is good and bounds lie below."""
 
-    Parameters
-    ----------
-    objective
-        The labelling's exact cost, ``None`` without a labelling.
-    bound
-        What no labelling can cost less than, proved; ``None`` where nothing is known.
-    labelling
-        Shape ``(nodes,)``: the label of each node, or ``None``.
-    stopped
-        Why the computation ended.
-    infeasible
-        Whether it is proved that every labelling does something forbidden.
-    proof
-        Why the bound holds, where that is known.
-    """
-
-    objective: int | None = None
+    objective: int | None = None  # the labelling's exact cost, `None` without a labelling
+    # what no labelling can cost less than, proved; `None` where nothing is known
     bound: int | None = None
-    labelling: Array | None = None
-    stopped: Stopped = Stopped.FINISHED
-    infeasible: bool = False
-    proof: Proof | None = None
+    labelling: Array | None = None  # shape (nodes,): the label of each node, or `None`
+    stopped: Stopped = Stopped.FINISHED  # why the computation ended
+    infeasible: bool = False  # whether it is proved that every labelling does something forbidden
+    proof: Proof | None = None  # why the bound holds, where that is known
 
 
 def _twice(one: Array, two: Array) -> bool:

@@ -42,17 +42,10 @@ class OrderCut:
 
 @dataclass(frozen=True)
 class OrderSolution:
-    """Solution of the master problem.
+    """Solution of the master problem."""
 
-    Parameters
-    ----------
-    bound
-        No order lets the parts earn more, as far as the cuts tell.
-    rank
-        A rank for each barrier, ``None`` if time ran out before any order was found.
-    """
-
-    bound: int
+    bound: int  # no order lets the parts earn more, as far as the cuts tell
+    # a rank for each barrier, `None` if time ran out before any order was found
     rank: list[int] | None
 
 
@@ -65,16 +58,8 @@ def best_order(
 ) -> OrderSolution:
     """Choose an order that the parts like best.
 
-    Parameters
-    ----------
-    barriers
-        Number of barriers.
-    static
-        Arcs that are always there.
-    tops
-        What each part earns at most.
-    cuts
-        What is known beside the tops.
+    ``static`` arcs are always there.  ``tops`` are what each part earns at most; cuts are what is
+    known besides.
     """
     unit = math.gcd(*(top - cut.value for cut in cuts for top in [tops[cut.part]])) or 1
     losses = [-(-(tops[cut.part] - cut.value) // unit) for cut in cuts]
@@ -109,15 +94,7 @@ Arcs = frozenset[Arc]
 def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
     """Solve a labelling problem exactly, by whatever pays.
 
-    Parameters
-    ----------
-    start
-        A labelling to begin with; it may break order rules.
-
-    Returns
-    -------
-    Result
-        Always with a labelling and a bound.
+    The result has a labelling and a bound; ``start`` may break order rules.
     """
     order = problem.precedence
     if order is None:

@@ -41,14 +41,10 @@ DEPTH = 200
 def branch(root: Ascent) -> int:
     """Search until nothing can exceed the goal of a climbed ascent by more than a gap.
 
-    A node is branched at the place where the bound and the labelling differ most: a node
-    takes its present label, or any other.  The root keeps the best labelling.
-
-    Returns
-    -------
-    int
-        A bound on all labellings of the root's field; it equals the root's value
-        unless time ran out or a gap is allowed.
+    A node is branched at the place where the bound and the labelling differ most: a node takes its
+    present label, or any other.  The root keeps the best labelling.  Return a bound on all
+    labellings of the root's field; it equals the root's value unless time ran out or a gap is
+    allowed.
     """
     todo = [(root, 0)]
     worst = root.goal
@@ -126,15 +122,7 @@ EFFORT = 15.0
 def share_columns(part: Labelling, limits: Limits, start: IntArray) -> Result | None:
     """Bound a part by sharing columns, or return ``None`` if that is not for it.
 
-    Parameters
-    ----------
-    start
-        A labelling to begin with.
-
-    Returns
-    -------
-    Result
-        The best labelling that came back, or ``start``, and the least bound.
+    The labelling is the best one that came back, or ``start``.
     """
     signed = (part.weights < 0).any() or (part.rewards < 0).any() or len(part.banned)
     if part.labels < MANY or signed or not fits(part):
@@ -222,15 +210,7 @@ def _restored(part: Labelling, column: IntArray, columns: IntArray) -> IntArray:
 
 
 class Tracker:
-    """Adds up objectives and bounds of parts.
-
-    Parameters
-    ----------
-    limits
-        Those of the parts together.
-    parts, starts
-        The parts, and a labelling of each.
-    """
+    """Adds up objectives and bounds of parts, whose common limits are given."""
 
     def __init__(
         self, limits: Limits, parts: Sequence[Labelling], starts: Sequence[IntArray]
@@ -274,18 +254,7 @@ COLUMNS_LIMIT = 2 * 10**6
 
 
 def solve_parts(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
-    """Solve a problem without order rules.
-
-    Parameters
-    ----------
-    start
-        A labelling to begin with.
-
-    Returns
-    -------
-    Result
-        Always with a labelling and a bound.
-    """
+    """Solve a problem without order rules; the result has a labelling and a bound."""
     reduced = contract(problem, limits)
     parts = split(reduced.problem)
     starts = parts.cut(_given(reduced.project(start), reduced.problem))

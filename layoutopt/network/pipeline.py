@@ -334,10 +334,7 @@ HEURISTICS = ("greedy", *entries(Takes.LABELLING, proves=False))
 def known_solver(network: Network, solver: str) -> str:
     """Return the name of a solver that a network's parts have.
 
-    Raises
-    ------
-    InputError
-        If there is none of this name, or it keeps no rows and there are some.
+    Raises ``InputError`` if there is none of this name, or it keeps no rows and there are some.
     """
     if solver not in ("auto", *HEURISTICS):
         known = ", ".join(["auto", *HEURISTICS])
@@ -348,13 +345,7 @@ def known_solver(network: Network, solver: str) -> str:
 
 
 def started(network: Network, start: Mapping[str, Label] | Sequence[int]) -> Array:
-    """Return a labelling that a user gives as numbers.
-
-    Raises
-    ------
-    InputError
-        If it is none of the network's, or not allowed.
-    """
+    """Return a labelling that a user gives as numbers; refuse one that is not allowed."""
     if isinstance(start, Mapping):
         missing = [name for name in network.nodes if name not in start]
         if missing:
@@ -392,14 +383,9 @@ def canonical(network: Network) -> Network:
 def minimise(
     network: Network, limits: Limits, start: Array | None, solver: str = "auto"
 ) -> CostAnswer:
-    """Solve a network whose costs are minimised.
+    """Solve a network whose costs are minimised, from an allowed labelling.
 
-    Parameters
-    ----------
-    start
-        An allowed labelling to begin with.
-    solver
-        ``"auto"``, or one of :data:`HEURISTICS` where there are no rows.
+    The solver is ``"auto"``, or one of :data:`HEURISTICS` where there are no rows.
     """
     if len(network.ties):
         merged = merge_ties(network)

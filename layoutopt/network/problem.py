@@ -173,19 +173,9 @@ def exact_integers(values: list[int]) -> WeightArray:
 
 
 def merge_parallel(ends: IntArray, weights: WeightArray) -> tuple[IntArray, WeightArray]:
-    """Add up the weights of equal rows, and drop rows that add up to nothing.
+    """Add up weights ``(m,)`` of equal rows ``(m, 2)``, and drop rows that add up to nothing.
 
-    Parameters
-    ----------
-    ends
-        Shape ``(m, 2)``.
-    weights
-        Shape ``(m,)``.
-
-    Returns
-    -------
-    ends, weights
-        Each row once, in lexicographic order.
+    Each row is returned once, in lexicographic order.
     """
     if not len(ends):
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
@@ -206,16 +196,12 @@ def without(
 ) -> Labelling:
     """Return a problem without order rules in which some choices are forbidden.
 
+    ``forbidden`` has shape ``(barriers + 1, sets)``: barriers whose labels nodes with a reader set
+    must not take; its last row is for labels of no barrier.  ``barrier`` is that of each label, or
+    -1, and ``readers`` the reader set of each node.
+
     Labels that no node of a component earns any more are not banned there: nothing takes them, and
     there may be far too many such nodes and labels for a list of pairs.
-
-    Parameters
-    ----------
-    forbidden
-        Shape ``(barriers + 1, sets)``: barriers whose labels nodes with a reader set must not
-        take; the last row is for labels of no barrier.
-    barrier, readers
-        Barrier of each label, or -1; reader set of each node.
     """
     component = components(problem.nodes, *problem.edges.T)[1]
     node, label = problem.reward_at.T
@@ -262,19 +248,10 @@ def fresh_needed(problem: Labelling) -> int:
 
 
 def reward_table(problem: Labelling, fresh: int) -> WeightArray:
-    """Return rewards as a table of nodes by labels.
+    """Return rewards as a table of shape ``(nodes, labels + fresh)``.
 
-    Parameters
-    ----------
-    fresh
-        Number of fresh labels to include; column ``labels + j`` is the fresh label of node
-        ``j``.
-
-    Returns
-    -------
-    array
-        Shape ``(nodes, labels + fresh)``.  Banned entries are so low that no labelling
-        that uses one is worth as much as one that uses none.
+    Column ``labels + j`` is the fresh label of node ``j``.  Banned entries are so low that no
+    labelling that uses one is worth as much as one that uses none.
     """
     exact = problem.weights.dtype == object or problem.rewards.dtype == object
     never = -2 * problem.total() - 1
@@ -292,25 +269,13 @@ class Reduction:
     Every labelling ``y`` of the small problem gives ``x = restore(y)`` of the large one with
     ``large.value(x) >= constant + small.value(y)``, and the optima satisfy this with
     equality.  So ``constant`` plus a bound of the small problem is one of the large.
-
-    Parameters
-    ----------
-    whole
-        The large problem.
-    problem
-        The small problem; both have the same named labels.
-    constant
-        What is earned outside the small problem.
-    kept
-        For each node of the small problem the one of the large that it comes from.
-    restore
-        Labels of the large problem from labels of the small one.
     """
 
-    whole: Labelling
-    problem: Labelling
-    constant: int
-    kept: IntArray
+    whole: Labelling  # the large problem
+    problem: Labelling  # the small problem; both have the same named labels
+    constant: int  # what is earned outside the small problem
+    kept: IntArray  # for each node of the small problem the one of the large that it comes from
+    # labels of the large problem from labels of the small one
     restore: Callable[[IntArray], IntArray]
 
     def project(self, labels: IntArray | None) -> IntArray | None:
@@ -335,10 +300,8 @@ class Reduction:
 def own_fresh(labels: IntArray, named: IntArray | int) -> IntArray:
     """Return labels of some nodes of which each fresh one is that of the first node that has it.
 
-    Parameters
-    ----------
-    named
-        Number of named labels, or that of each node; whose the fresh ones were does not matter.
+    ``named`` is the number of named labels, or that of each node; whose the fresh labels were does
+    not matter.
     """
     sizes = np.broadcast_to(named, labels.shape)
     fresh, found = np.flatnonzero(labels >= sizes), labels.copy()
@@ -355,20 +318,12 @@ def restored_names(labels: IntArray, kept: IntArray, named: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A problem's connected components, each with labels of its own.
+    """A problem's connected components, each with labels of its own."""
 
-    Parameters
-    ----------
-    problem
-        The whole.
-    parts
-        The components.  Their objectives, and so their bounds, add up.
-    nodes, labels
-        For each part the nodes and the named labels of the whole, by the part's numbers.
-    """
-
-    problem: Labelling
-    parts: tuple[Labelling, ...]
+    problem: Labelling  # the whole
+    parts: tuple[Labelling, ...]  # the components. Their objectives, and so their bounds, add up
+    # `nodes`, `labels`: for each part the nodes and the named labels of the whole, by the part's
+    # numbers
     nodes: tuple[IntArray, ...]
     labels: tuple[IntArray, ...]
 
@@ -428,13 +383,7 @@ def split(problem: Labelling) -> Parts:
 
 
 def take(problem: Labelling, nodes: IntArray) -> Labelling:
-    """Return the part of a problem on some nodes, which no edge joins to the others.
-
-    Parameters
-    ----------
-    nodes
-        Ascending.
-    """
+    """Return the part of a problem on some nodes, ascending, which no edge joins to the others."""
     inside = np.zeros(problem.nodes, bool)
     inside[nodes] = True
     place = np.cumsum(inside) - 1

@@ -22,27 +22,16 @@ from layoutopt.network.solvers.programme import OPEN, Programme, coarse
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Rows over the same items, which stand in rows that follow each other.
+    """Rows over the same items, which stand in rows that follow each other."""
 
-    Parameters
-    ----------
-    nodes, amounts
-        For each item its node, and what each of the node's labels uses.
-    begin, end
-        Item ``k`` is in rows ``begin[k] .. end[k] - 1``, one at least.
-    low, high
-        Limits of each row; where there is none, one that nothing reaches.
-    number
-        Number of each row in the network.
-    """
-
+    # `nodes`, `amounts`: for each item its node, and what each of the node's labels uses
     nodes: list[int]
     amounts: list[list[int]]
-    begin: Array
+    begin: Array  # `begin`, `end`: item `k` is in rows `begin[k] .. end[k] - 1`, one at least
     end: Array
-    low: Array
+    low: Array  # `low`, `high`: limits of each row; where there is none, one that nothing reaches
     high: Array
-    number: Array
+    number: Array  # number of each row in the network
 
     def ranges(self, work: Work) -> tuple[Array, Array]:
         """Return the least and the most that each item may use."""
@@ -82,13 +71,7 @@ class _Group:
 
 
 class RowSet:
-    """All rows of a network, beside a :class:`Work` of the same nodes and labels.
-
-    Parameters
-    ----------
-    groups
-        Rows by usages.
-    """
+    """All rows of a network, by usages, beside a :class:`Work` of the same nodes and labels."""
 
     def __init__(self, groups: Sequence[_Group]) -> None:
         self.groups = [group for group in groups if len(group.low)]
@@ -108,10 +91,7 @@ class RowSet:
     def narrow(self, work: Work) -> list[int]:
         """Forbid labels that cannot hold together with any others; return their nodes.
 
-        Raises
-        ------
-        Infeasible
-            If a row cannot hold.
+        Raises ``Infeasible`` if a row cannot hold.
         """
         touched: dict[int, None] = {}
         again = True
@@ -256,10 +236,7 @@ def _narrowed(group: _Group, work: Work) -> list[int]:
 def settle(work: Work, rows: RowSet, limits: Limits) -> None:
     """Narrow and reduce until neither finds anything; rows that hold anyway go.
 
-    Raises
-    ------
-    Infeasible
-        If no labelling is allowed.
+    Raises ``Infeasible`` if no labelling is allowed.
     """
     rows.narrow(work)
     rows.simplify(work)

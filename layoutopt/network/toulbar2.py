@@ -30,21 +30,12 @@ LARGEST = 10**8
 
 @dataclass(frozen=True)
 class CostFunction:
-    """A function of some variables.
+    """A function of some variables."""
 
-    Parameters
-    ----------
-    name
-        What errors call it.
-    scope
-        Numbers of variables.
-    costs
-        A cost for each combination of labels, that of the last variable changing fastest;
-        ``None`` is forbidden.
-    """
-
-    name: str
-    scope: tuple[int, ...]
+    name: str  # what errors call it
+    scope: tuple[int, ...]  # numbers of variables
+    # a cost for each combination of labels, that of the last variable changing fastest; `None` is
+    # forbidden
     costs: tuple[Cost, ...]
 
     def __post_init__(self) -> None:
@@ -63,15 +54,10 @@ def assembled(
     functions: Sequence[CostFunction],
     bound: Fraction | None = None,
 ) -> Network:
-    """Return the network of some cost functions.
+    """Return the network of some cost functions of variables with names and labels.
 
-    Parameters
-    ----------
-    variables
-        Their names and labels.
-    bound
-        What labellings must be better than: what alone keeps every labelling from that is
-        forbidden.
+    Labellings must be better than the bound: what alone keeps every labelling from that is
+    forbidden.
     """
     net = CostNetwork(name, sense)
     domains: dict[int | tuple[str, ...], Any] = {}
@@ -124,12 +110,8 @@ INFINITE = frozenset({"inf", "+inf", "-inf"})
 def parse_cfn(raw: bytes) -> Network:
     """Return the network of a ``.cfn`` file.
 
-    Costs keep as many digits after the point as ``mustbe`` has; more are cut off.
-
-    Raises
-    ------
-    InputError
-        If it is none, has functions of three variables or more, or global ones.
+    Costs keep as many digits after the point as ``mustbe`` has; more are cut off.  Functions of
+    three variables or more, and global ones, are refused.
     """
     return _Cfn(_tree(raw)).network()
 
@@ -333,10 +315,7 @@ class _Numbers:
 def parse_wcsp(raw: bytes) -> Network:
     """Return the network of a ``.wcsp`` file, its variables ``x0``, ``x1``, ...
 
-    Raises
-    ------
-    InputError
-        If it is none, has functions of three variables or more, or global ones.
+    Functions of three variables or more, and global ones, are refused.
     """
     return _wcsp(_Numbers(raw.split()))
 
@@ -386,12 +365,8 @@ def parse_uai(raw: bytes, digits: int = 6) -> Network:
     """Return the network of a ``.uai`` file, its variables ``x0``, ``x1``, ...
 
     A potential ``p`` costs ``-log p``, to so many digits after the point, and 0 is forbidden: the
-    labelling of least cost is the likeliest, but for this rounding.
-
-    Raises
-    ------
-    InputError
-        If it is none, or has functions of three variables or more.
+    labelling of least cost is the likeliest, but for this rounding.  Functions of three variables
+    or more are refused.
     """
     step = Decimal(1).scaleb(-least("digits", digits, 0))
     return _uai(_Numbers(raw.split()), step, _Logarithms(step))
@@ -448,10 +423,7 @@ def _uai(given: _Numbers, step: Decimal, cost_of: _Logarithms) -> Network:
 def cfn_bytes(network: Network) -> bytes:
     """Return the bytes of the ``.cfn`` file that describes a network.
 
-    Raises
-    ------
-    InputError
-        If it has rows, open domains, or costs that are no decimals.
+    Rows, open domains, and costs that are no decimals are refused.
     """
     if network.usages:
         raise InputError("rows of limits cannot be written as .cfn")

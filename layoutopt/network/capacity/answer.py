@@ -102,23 +102,12 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class CountedLabels:
-    """Numbers of copies of each class by label.
+    """Numbers of copies of each class by label."""
 
-    Parameters
-    ----------
-    classes
-        Shape ``(m,)``: the class of each configuration, ascending.
-    counts
-        Shape ``(m,)``: how many copies take it, 1 or more.
-    starts
-        Shape ``(m + 1,)``: where each configuration begins in ``nodes`` and ``labels``.
-    nodes, labels
-        Shape ``(starts[m],)``: nodes of the class, ascending, and the tile of each.
-    """
-
-    classes: IntArray
-    counts: IntArray
-    starts: IntArray
+    classes: IntArray  # shape (m,): the class of each configuration, ascending
+    counts: IntArray  # shape (m,): how many copies take it, 1 or more
+    starts: IntArray  # shape (m + 1,): where each configuration begins in `nodes` and `labels`
+    # `nodes`, `labels`: shape (starts[m],): nodes of the class, ascending, and the tile of each
     nodes: IntArray
     labels: IntArray
 
@@ -131,53 +120,29 @@ class CountedLabels:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CapacityAnswer(Answer):
-    """A placement, a bound, or a proof that nothing fits.
+    """A placement, a bound, or a proof that nothing fits."""
 
-    Parameters
-    ----------
-    placement
-        The configurations of every class; ``None`` if none was found.
-    objective
-        Their exact value over all copies.
-    bound
-        A proved upper bound on the value of every placement; ``None`` if nothing fits.
-    dual
-        The bound that the prices prove; ``bound`` may be lower, by rounding or search.
-    prices
-        Value per byte of each tile, 0 or more.  For capacities ``c'`` in place of ``c`` no
-        placement is worth more than ``dual + sum_t prices[t] (c'[t] - c[t])``, both rounded down
-        to the grain.
-    grain
-        The greatest common divisor of all bytes, of which a tile can only hold whole numbers.
-    infeasible
-        Why nothing fits; ``None`` where something does, or where it is not known.
-    lacking
-        Bytes too many for all tiles together, the capacities rounded down to the grain.
-    used
-        Bytes on each tile; ``None`` without a placement.
-    capacity
-        Bytes that each tile holds.
-    class_bytes
-        Bytes of all copies of each class.
-    stopped
-        Why the computation ended.
-    seconds
-        Wall-clock seconds by phase.
-    """
-
+    # the configurations of every class; `None` if none was found
     placement: CountedLabels | None = None
-    objective: int | None = None
+    objective: int | None = None  # their exact value over all copies
+    # a proved upper bound on the value of every placement; `None` if nothing fits
     bound: int | None = None
+    # the bound that the prices prove; `bound` may be lower, by rounding or search
     dual: Fraction | None = None
+    # value per byte of each tile, 0 or more. For capacities `c'` in place of `c` no placement is
+    # worth more than `dual + sum_t prices[t] (c'[t] - c[t])`, both rounded down to the grain
     prices: tuple[Fraction, ...] = ()
+    # the greatest common divisor of all bytes, of which a tile can only hold whole numbers
     grain: int = 1
+    # why nothing fits; `None` where something does, or where it is not known
     infeasible: Reason | None = None
+    # bytes too many for all tiles together, the capacities rounded down to the grain
     lacking: int = 0
-    used: IntArray | None = None
-    capacity: IntArray
-    class_bytes: IntArray
-    stopped: Stopped = Stopped.FINISHED
-    seconds: dict[str, float] = field(default_factory=dict)
+    used: IntArray | None = None  # bytes on each tile; `None` without a placement
+    capacity: IntArray  # bytes that each tile holds
+    class_bytes: IntArray  # bytes of all copies of each class
+    stopped: Stopped = Stopped.FINISHED  # why the computation ended
+    seconds: dict[str, float] = field(default_factory=dict)  # wall-clock seconds by phase
 
     def bound_at(self, capacity: IntArray) -> Fraction | None:
         """Return what the prices prove for other capacities; ``None`` without prices."""
@@ -192,14 +157,8 @@ class CapacityAnswer(Answer):
 class State:
     """The best placement and the best bound for one capacity so far.
 
-    Parameters
-    ----------
-    capacity
-        Bytes of each tile.
-    before
-        What is known of the same pool for another capacity, to begin with what it found.
-    target
-        Stop as soon as this value is proved to be out of reach.
+    It begins with what is known of the same pool for another capacity, and ends as soon as a target
+    value is proved to be out of reach.
     """
 
     def __init__(
@@ -313,13 +272,7 @@ class State:
         return self.limits.stopped or Stopped.SIZE_LIMIT
 
     def answer(self, lacking: int) -> CapacityAnswer:
-        """Return what is known, in terms of the problem.
-
-        Parameters
-        ----------
-        lacking
-            Bytes too many for all tiles together.
-        """
+        """Return what is known, in terms of the problem; ``lacking`` bytes do not fit all tiles."""
         problem, pool = self.pool.problem, self.pool
         found: CountedLabels | None = None
         used = None

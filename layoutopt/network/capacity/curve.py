@@ -20,18 +20,8 @@ def sweep(
 ) -> list[CapacityAnswer]:
     """Solve a problem at several capacities, each begun where the one before ended.
 
-    Parameters
-    ----------
-    capacities
-        In place of the problem's own: bytes of each tile, shape ``(labels,)``, or one number for
-        all tiles.
-    limits
-        Of all together; time is shared out evenly.
-
-    Returns
-    -------
-    list
-        One answer for each, in order.
+    A capacity stands in place of the problem's own: bytes of each tile, shape ``(labels,)``, or of
+    all. Time is shared out evenly.
     """
     pool = Pool(problem)
     found: list[CapacityAnswer] = []
@@ -46,13 +36,10 @@ def sweep(
 
 
 def smallest_capacity(problem: CapacityProblem, limits: Limits) -> tuple[int, int | None]:
-    """Return the smallest uniform capacity that costs nothing, by halving.
+    """Return the smallest uniform capacity that costs nothing, by halving, as ``low, high``.
 
-    Returns
-    -------
-    low, high
-        No uniform capacity below ``low`` lets all copies have what they have without limits;
-        ``high`` does.  They are equal unless time is up; ``high`` is ``None`` if it is not known.
+    No uniform capacity below ``low`` lets all copies have what they have without limits; ``high``
+    does. They are equal unless time is up; ``high`` is ``None`` if it is not known.
     """
     pool = Pool(problem)
     if not problem.total_bytes:

@@ -20,23 +20,9 @@ def rounded(
     """Return whole counts that fit the own tiles of kinds, near to given shares.
 
     Whole parts of shares come first, those kinds before others that would lose most by another
-    choice; the copies left over take what is best at prices where there is room.
-
-    Parameters
-    ----------
-    columns
-        Ordered by kind, at least one for each.
-    shares
-        Shape ``(columns,)``: copies, not whole.
-    reduced
-        Shape ``(columns,)``: worth less prices.
-    copies, room
-        Per kind, and in grains per tile.
-
-    Returns
-    -------
-    array
-        Shape ``(columns,)``; ``None`` if some copies are left over.
+    choice; the copies left over take what is best at ``reduced`` worths, prices taken off, where
+    there is room.  ``columns`` has at least one of each kind.  ``None`` if some copies are left
+    over.
     """
     counts = np.floor(shares + 1e-6).astype(np.int64)
     first = np.flatnonzero(np.r_[True, np.diff(columns.kind) != 0])
@@ -109,18 +95,10 @@ def _by_regret(columns: Columns, regret: IntArray, counts: IntArray) -> list[int
 
 @dataclass(frozen=True, eq=False)
 class Filling:
-    """Configurations without slots, and how many copies take them.
+    """Configurations without slots, and how many copies take them."""
 
-    Parameters
-    ----------
-    columns
-        Their values are those of the pattern that they were made from.
-    counts
-        Shape ``(columns,)``, 1 or more.
-    """
-
-    columns: Columns
-    counts: IntArray
+    columns: Columns  # their values are those of the pattern that they were made from
+    counts: IntArray  # shape (columns,), 1 or more
 
     @staticmethod
     def joined(parts: list[Filling]) -> Filling:
@@ -160,14 +138,8 @@ def placed(
 ) -> Filling | None:
     """Give every slot a tile with room, large ones first; ``None`` where that fails.
 
-    Parameters
-    ----------
-    counts
-        Whole, and such that what has tiles fits.
-    room
-        Shape ``(tiles,)``: in grains.
-    own
-        For each kind its own tiles, which its slots avoid as long as they can.
+    Slots avoid the own tiles of their kind as long as they can.  The room is in grains; what has
+    tiles fits already.
     """
     tiles = len(room)
     chosen = columns.chosen(np.flatnonzero(counts))

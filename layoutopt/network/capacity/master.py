@@ -32,21 +32,11 @@ LEAST = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Undecided:
-    """The open part of a problem.
+    """The open part of a problem."""
 
-    Parameters
-    ----------
-    chosen
-        The columns of open kinds, by number.
-    counts
-        Shape ``(columns,)``: what is decided; 0 for open kinds.
-    room
-        Shape ``(tiles,)``: the grains left for open kinds.
-    """
-
-    chosen: IntArray
-    counts: IntArray
-    room: IntArray
+    chosen: IntArray  # the columns of open kinds, by number
+    counts: IntArray  # shape (columns,): what is decided; 0 for open kinds
+    room: IntArray  # shape (tiles,): the grains left for open kinds
 
 
 def undecided(
@@ -59,18 +49,8 @@ def undecided(
 ) -> Undecided:
     """Return what prices leave open: everything, if the rest does not fit.
 
-    Parameters
-    ----------
-    columns
-        Ordered by kind, at least one for each.
-    matrix
-        Shape ``(columns, tiles)``: grains used.
-    reduced
-        Shape ``(columns,)``: worth less prices.
-    copies, room
-        Per kind, and in grains per tile.
-    per_tile
-        Kinds to leave open for each tile.
+    ``columns`` has at least one of each kind, ``matrix`` the grains that they use on tiles, and
+    ``reduced`` their worths, prices taken off; at least ``per_tile`` kinds are open for each tile.
     """
     first = np.flatnonzero(np.r_[True, np.diff(columns.kind) != 0])
     best = np.maximum.reduceat(reduced, first)[columns.kind]
@@ -106,21 +86,11 @@ STEPS = 80
 
 @dataclass(frozen=True, eq=False)
 class Master:
-    """Prices, and what share of copies goes where.
+    """Prices, and what share of copies goes where."""
 
-    Parameters
-    ----------
-    prices
-        Shape ``(tiles,)``: per grain, 0 or more.
-    counts
-        Shape ``(columns,)``: copies, not whole, that take each configuration.
-    complete
-        Whether all kinds were open.
-    """
-
-    prices: IntArray
-    counts: IntArray
-    complete: bool
+    prices: IntArray  # shape (tiles,): per grain, 0 or more
+    counts: IntArray  # shape (columns,): copies, not whole, that take each configuration
+    complete: bool  # whether all kinds were open
 
 
 def use(columns: Columns, tiles: int) -> csr_array:
@@ -142,17 +112,9 @@ def solve_master(
 ) -> Master | None:
     """Return prices for some configurations, or ``None`` if they do not fit or time is up.
 
-    Parameters
-    ----------
-    columns
-        At least one for each kind.
-    start
-        Shape ``(tiles,)``: prices to begin with.
-    smooth
-        Whether to look for better prices than these before it is judged, where there are many
-        configurations, which kinds are decided.
-    per_tile
-        Kinds that are left open for each tile, where there are many configurations.
+    ``columns`` has at least one of each kind, ``start`` a price for each tile.  Of many
+    configurations only those of ``per_tile`` kinds for each tile are open; the others are decided
+    at these prices, or at better ones if it is to be ``smooth``.
     """
     value = columns.value.astype(float)
     scale = float(np.abs(value).max(initial=0)) or 1.0

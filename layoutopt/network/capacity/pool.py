@@ -131,11 +131,8 @@ def priced_patterns(
 ) -> Iterator[tuple[int, WeightArray]]:
     """Yield the patterns' values times ``scale`` less prices, a chunk of kinds at a time.
 
-    Parameters
-    ----------
-    prices
-        Shape ``(tiles,)``: per byte and times ``scale``, whole; Python integers if the result
-        may not fit 64 bits.
+    Prices, shape ``(tiles,)``, are per byte and times ``scale``, whole; Python integers if the
+    result may not fit 64 bits.
     """
     step = max(1, CHUNK // len(rows))
     for first in range(0, len(group.copies), step):
@@ -159,25 +156,13 @@ NODES = 8
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """Best configurations at given prices.
+    """Best configurations at given prices."""
 
-    Parameters
-    ----------
-    prices, scale
-        Per grain and times ``scale``.
-    best
-        What a copy of each kind is worth at most, less prices, times ``scale``.
-    columns
-        For each kind a configuration, the best one if it could be found.
-    copies
-        Of each kind.
-    """
-
-    prices: WeightArray
+    prices: WeightArray  # `prices`, `scale`: per grain and times `scale`
     scale: int
-    best: list[int]
-    columns: Columns
-    copies: IntArray
+    best: list[int]  # what a copy of each kind is worth at most, less prices, times `scale`
+    columns: Columns  # for each kind a configuration, the best one if it could be found
+    copies: IntArray  # of each kind
 
     def bound(self, capacity: IntArray) -> Fraction:
         """Return the proved bound for capacities in grains."""
@@ -190,11 +175,6 @@ class Pool:
     """The kinds of a problem: those of each group, then the large ones.
 
     Capacities play no part here: a pool serves them all.
-
-    Parameters
-    ----------
-    problem
-        Its capacities are not looked at.
     """
 
     def __init__(self, problem: CapacityProblem) -> None:
@@ -269,16 +249,9 @@ class Pool:
         return patterns(*group.rewards.shape[1:], slots), slots
 
     def columns(self, number: int, kinds: IntArray, rows: IntArray) -> Columns:
-        """Return the configurations of a group's kinds in given patterns.
+        """Return the configurations of kinds of a group in patterns.
 
-        Parameters
-        ----------
-        number
-            Of the group.
-        kinds
-            Shape ``(m,)``: kinds of the group.
-        rows
-            Shape ``(m, n)``: a pattern for each.
+        Kinds have shape ``(m,)``, patterns ``(m, n)``.
         """
         group = self.groups[number]
         _, n, own = group.rewards.shape
@@ -314,10 +287,7 @@ class Pool:
     def patterned(self, labels: IntArray) -> Columns:
         """Return the configurations of kinds in which a labelling has one copy of each class.
 
-        Parameters
-        ----------
-        labels
-            Shape ``(nodes,)``; a tile that is not the kind's own, or a fresh label, is a slot.
+        A tile that is not the kind's own, or a fresh label, is a slot.
         """
         parts = []
         for number, group in enumerate(self.groups):
@@ -360,12 +330,9 @@ class Pool:
         return joined(parts)
 
     def price(self, prices: IntArray, scale: int, limits: Limits) -> Priced:
-        """Return each kind's best configuration at prices, exactly.
+        """Return each kind's best configuration, exactly.
 
-        Parameters
-        ----------
-        prices
-            Shape ``(tiles,)``: whole, 0 or more, per grain and times ``scale``.
+        Prices are per grain and times ``scale``.
         """
         prices = self._fitting(prices, scale)
         best: list[int] = []
@@ -419,10 +386,7 @@ def _rows(labels: IntArray, tiles: IntArray, own: int) -> IntArray:
 def one_copy(pool: Pool, kind: int) -> tuple[Labelling, IntArray]:
     """Return the problem of one copy of a kind, and the grains of its nodes.
 
-    Returns
-    -------
-    problem, grains
-        Labels are the tiles of the whole; the nodes are in the order of configurations.
+    Labels are the tiles of the whole; the nodes are in the order of configurations.
     """
     if kind >= pool.first[-1]:
         large = pool.large[kind - pool.first[-1]]

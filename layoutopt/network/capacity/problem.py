@@ -29,33 +29,17 @@ LARGEST = 2**61
 class CapacityProblem:
     """A labelling problem with copies, bytes and capacities; see the module's text.
 
-    Parameters
-    ----------
-    problem
-        Label ``t`` is tile ``t``; there are no fresh labels, bans or order rules.
-    class_of
-        Shape ``(nodes,)``: the class of each node.  No edge joins two classes.
-    copies
-        Shape ``(classes,)``: how often each class occurs.
-    bytes
-        Shape ``(nodes,)``: what a node of each copy takes on the tile that it chooses.
-    capacity
-        Shape ``(labels,)``: the bytes that each tile holds.
-    home
-        Shape ``(nodes,)``: the tile that a node is to take where nothing is lost by it, so that
-        neighbours stay together; -1 for none.  ``None`` where that does not matter.
-
-    Raises
-    ------
-    InputError
-        If shapes do not agree, a number is negative, or a sum of bytes does not fit 64 bits.
+    Raises ``InputError`` if shapes do not agree, a number is negative, or a sum of bytes does not
+    fit 64 bits.
     """
 
-    problem: Labelling
-    class_of: IntArray
-    copies: IntArray
-    bytes: IntArray
-    capacity: IntArray
+    problem: Labelling  # label `t` is tile `t`; there are no fresh labels, bans or order rules
+    class_of: IntArray  # shape (nodes,): the class of each node. No edge joins two classes
+    copies: IntArray  # shape (classes,): how often each class occurs
+    bytes: IntArray  # shape (nodes,): what a node of each copy takes on the tile that it chooses
+    capacity: IntArray  # shape (labels,): the bytes that each tile holds
+    # shape (nodes,): the tile that a node is to take where nothing is lost by it, so that
+    # neighbours stay together; -1 for none. `None` where that does not matter
     home: IntArray | None = None
 
     def __post_init__(self) -> None:
@@ -115,25 +99,13 @@ def _check(name: str, values: IntArray, size: int | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Configurations of kinds, ordered by kind.
+    """Configurations of kinds, ordered by kind."""
 
-    Parameters
-    ----------
-    kind, value
-        Shape ``(m,)``: whose it is, and what it is worth.
-    starts
-        Shape ``(m + 1,)``: where each begins in ``labels`` and ``bytes``.
-    labels
-        The tile of each node of the kind; ``tiles + j`` is slot ``j``.
-    bytes
-        The bytes of each of these nodes.
-    """
-
-    kind: IntArray
+    kind: IntArray  # `kind`, `value`: shape (m,): whose it is, and what it is worth
     value: WeightArray
-    starts: IntArray
-    labels: IntArray
-    bytes: IntArray
+    starts: IntArray  # shape (m + 1,): where each begins in `labels` and `bytes`
+    labels: IntArray  # the tile of each node of the kind; `tiles + j` is slot `j`
+    bytes: IntArray  # the bytes of each of these nodes
 
     @property
     def column(self) -> IntArray:
@@ -181,17 +153,11 @@ def _distinct(columns: Columns, size: IntArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class ClassComponents:
-    """The components of all classes.
+    """The components of all classes."""
 
-    Parameters
-    ----------
-    of
-        Shape ``(nodes,)``: the component of each node.
-    nodes, starts
-        The nodes by component, ascending in each; those of ``i`` begin at ``starts[i]``.
-    """
-
-    of: IntArray
+    of: IntArray  # shape (nodes,): the component of each node
+    # `nodes`, `starts`: the nodes by component, ascending in each; those of `i` begin at
+    # `starts[i]`
     nodes: IntArray
     starts: IntArray
 
@@ -210,32 +176,16 @@ class ClassComponents:
 
 @dataclass(frozen=True, eq=False)
 class KindGroup:
-    """Kinds of ``n`` nodes with ``k`` own tiles each.
+    """Kinds of ``n`` nodes with ``k`` own tiles each."""
 
-    Parameters
-    ----------
-    copies
-        Shape ``(kinds,)``.
-    bytes
-        Shape ``(kinds, n)``.
-    tiles
-        Shape ``(kinds, k)``: the own tiles, ascending.
-    rewards
-        Shape ``(kinds, n, k)``.
-    weights
-        Shape ``(kinds, n, n)``: nothing on and below the diagonal.
-    home
-        Shape ``(kinds,)``: the tile that the first node is to take if nothing is lost, or -1.
-    components, kind
-        The components that are of these kinds, and the kind of each.
-    """
-
-    copies: IntArray
-    bytes: IntArray
-    tiles: IntArray
-    rewards: WeightArray
-    weights: WeightArray
+    copies: IntArray  # shape (kinds,)
+    bytes: IntArray  # shape (kinds, n)
+    tiles: IntArray  # shape (kinds, k): the own tiles, ascending
+    rewards: WeightArray  # shape (kinds, n, k)
+    weights: WeightArray  # shape (kinds, n, n): nothing on and below the diagonal
+    # shape (kinds,): the tile that the first node is to take if nothing is lost, or -1
     home: IntArray
+    # `components`, `kind`: the components that are of these kinds, and the kind of each
     components: IntArray
     kind: IntArray
 
@@ -258,12 +208,8 @@ def groups(
 ) -> Iterator[KindGroup]:
     """Yield the kinds of all components, by number of nodes and of own tiles.
 
-    Parameters
-    ----------
-    copies
-        Shape ``(components,)``.
-    listed
-        Whether components of so many nodes and own tiles are asked for.
+    ``copies`` are those of each component; ``listed`` says whether components of so many nodes and
+    own tiles are asked for.
     """
     labelling = problem.problem
     node = labelling.reward_at[:, 0]

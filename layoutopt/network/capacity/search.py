@@ -44,35 +44,21 @@ class _OnTiles:
 
 @dataclass(frozen=True, eq=False)
 class PlacementProgramme:
-    """A part of an integer programme, and what its variables mean: ``x`` first, then ``z``.
+    """A part of an integer programme, and what its variables mean: ``x`` first, then ``z``."""
 
-    Parameters
-    ----------
-    columns
-        The configurations; ``x`` is how often each is taken.
-    column, slot, tile
-        Shape ``(z,)``: what each ``z`` speaks of; ``slot`` counts over all configurations.
-    taking
-        What takes room.
-    """
-
-    columns: Columns
+    columns: Columns  # the configurations; `x` is how often each is taken
+    # `column`, `slot`, `tile`: shape (z,): what each `z` speaks of; `slot` counts over all
+    # configurations
     column: IntArray
     slot: IntArray
     tile: IntArray
-    taking: _OnTiles
+    taking: _OnTiles  # what takes room
 
 
 def programme(
     to: ProgrammeWriter, columns: Columns, copies: IntArray, tiles: int, own: dict[int, set[int]]
 ) -> PlacementProgramme | None:
-    """Write the programme down, all but the limits of tiles; ``None`` if it is too large.
-
-    Parameters
-    ----------
-    own
-        The own tiles of each kind.
-    """
+    """Write the programme down, all but the limits of tiles; ``None`` if it is too large."""
     m = len(columns.kind)
     slotted = columns.labels >= tiles
     key = np.column_stack([columns.column[slotted], columns.labels[slotted]])
@@ -174,40 +160,22 @@ def variables(pool: Pool) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class NodeProgramme:
-    """A part of an integer programme over nodes, and what its variables mean.
+    """A part of an integer programme over nodes, and what its variables mean."""
 
-    Parameters
-    ----------
-    kinds
-        The kind of each copy; the first is the leader.
-    copies
-        For each copy its problem and the grains of its nodes.
-    first
-        Where the variables of each copy begin, ``x`` node by node and then ``y``; and where the
-        last one's end.
-    alike
-        Tiles that are alike for all nodes, two or more each, ascending.
-    taking
-        What takes room.
-    """
-
-    kinds: list[int]
+    kinds: list[int]  # the kind of each copy; the first is the leader
+    # for each copy its problem and the grains of its nodes
     copies: list[tuple[Labelling, IntArray]]
+    # where the variables of each copy begin, `x` node by node and then `y`; and where the last
+    # one's end
     first: list[int]
-    alike: list[list[int]]
-    taking: _OnTiles
+    alike: list[list[int]]  # tiles that are alike for all nodes, two or more each, ascending
+    taking: _OnTiles  # what takes room
 
 
 def node_programme(
     to: ProgrammeWriter, pool: Pool, kinds: list[int], room: IntArray
 ) -> NodeProgramme:
-    """Write the programme for all copies of some kinds down, all but the limits of tiles.
-
-    Parameters
-    ----------
-    room
-        Shape ``(tiles,)``: in grains.
-    """
+    """Write the programme for all copies of some kinds down, all but the limits of tiles."""
     shapes = {kind: one_copy(pool, kind) for kind in kinds}
     order = sorted(kinds, key=lambda kind: -shapes[kind][0].nodes)
     each = [kind for kind in order for _ in range(int(pool.copies[kind]))]
@@ -342,10 +310,7 @@ def search(state: State) -> None:
 def _node_by_node(state: State, core: Columns | None) -> IntArray | None:
     """Return which kinds are searched node by node; ``None`` where that is too large.
 
-    Parameters
-    ----------
-    core
-        ``None`` if the configurations are too many.
+    ``core`` is ``None`` if the configurations are too many.
     """
     pool = state.pool
     size = variables(pool)
@@ -427,19 +392,9 @@ def exhaust(
 ) -> tuple[bool, Filling | None]:
     """Look through all placements that may be worth more than ``floor``.
 
-    A state is the room left after some copies; only its best value counts, and it is dropped
-    where prices prove that the rest does not lift it above the floor.
-
-    Parameters
-    ----------
-    priced
-        Prices and what they prove.
-
-    Returns
-    -------
-    done, filling
-        Whether the search was complete; then the best placement of more than ``floor``, if there
-        is one.
+    A state is the room left after some copies; only its best value counts, and it is dropped where
+    prices prove that the rest does not lift it above the floor.  Return whether the search was
+    complete, and then the best such placement, if there is one.
     """
     if pool.large or int(pool.copies.sum()) > STATES:
         return False, None

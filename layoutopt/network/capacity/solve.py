@@ -65,27 +65,15 @@ def at_home(pool: Pool, columns: Columns) -> Columns:
 def ship_singles(
     pool: Pool, columns: Columns, copies: IntArray, room: IntArray
 ) -> tuple[IntArray, list[int], int] | None:
-    """Share tiles out among whole copies, at the most worth.
+    """Share tiles out among whole copies, at the most worth, as ``shares, prices, scale``.
 
-    Slots have no tile yet: as all that is to be placed fits in all, they fit where the
-    others leave room.  Among what is worth the same, copies stay at home as long as they can,
-    and where they cannot, those move first that come first.
+    Columns have one tile or slot each; slots have no tile yet: as all that is to be placed fits in
+    all, they fit where the others leave room.  Among what is worth the same, copies stay at home as
+    long as they can, and where they cannot, those move first that come first.
 
-    Parameters
-    ----------
-    columns
-        Of one tile or slot each.
-    copies
-        Shape ``(kinds,)``: how many to place.
-    room
-        Shape ``(tiles,)``: in grains.
-
-    Returns
-    -------
-    shares, prices, scale
-        How often each column is taken, whole numbers if copies of all kinds are of one size;
-        prices per grain, times ``scale``.  ``None`` if not everything can be placed, or sizes are
-        0 or have no common multiple that is small.
+    Shares say how often each column is taken, in whole numbers if copies of all kinds are of one
+    size; prices are per grain and times ``scale``.  ``None`` if not everything can be placed, or
+    sizes are 0 or have no common multiple that is small.
     """
     size = pool.node_bytes
     unit = int(np.gcd.reduce(size[copies > 0], initial=0)) or 1
@@ -198,12 +186,7 @@ class _Moves:
 def moved(pool: Pool, filling: Filling, room: IntArray, limits: Limits) -> Filling:
     """Return a placement that no such move makes better, unless passes or time run out.
 
-    Parameters
-    ----------
-    filling
-        Of at most :data:`NODES` nodes in all configurations; others are returned as they are.
-    room
-        Shape ``(tiles,)``: in grains.
+    One of more than :data:`NODES` nodes in all configurations is returned as it is.
     """
     columns = filling.columns
     if len(columns.labels) > NODES:
@@ -237,15 +220,6 @@ def polished(
 
     Kinds of whole shares keep them; of the others all but the last few copies keep theirs, and
     HiGHS places these anew, with the room that is left.  Slots are left out.
-
-    Parameters
-    ----------
-    matrix
-        Shape ``(columns, tiles)``: grains used.
-    shares
-        Shape ``(columns,)``: copies, not whole.
-    copies, room
-        Per kind, and in grains per tile.
     """
     near = np.rint(shares).astype(np.int64)
     parted = np.zeros(len(copies), bool)
@@ -282,20 +256,11 @@ VARIABLES = 50_000
 def packed(
     sizes: IntArray, numbers: IntArray, room: IntArray, limits: Limits
 ) -> tuple[IntArray | None, bool]:
-    """Share nodes out among tiles so that all fit.
+    """Share nodes out among tiles so that all fit, or prove that to be impossible.
 
-    Parameters
-    ----------
-    sizes, numbers
-        Shape ``(s,)``: distinct sizes of 1 or more, and how many nodes have each.
-    room
-        Shape ``(tiles,)``.
-
-    Returns
-    -------
-    table, impossible
-        Shape ``(s, tiles)``: how many nodes of each size each tile gets, or ``None`` if none
-        was found; and whether it is proved that there is none.
+    ``numbers`` of nodes have each of ``sizes``, which are distinct and 1 or more.  Return how many
+    nodes of each size each tile gets, shape ``(sizes, tiles)``, or ``None``, and whether it is
+    proved that there is no such table.
     """
     table = best_fit(sizes, numbers, room)
     if table is not None or len(sizes) * len(room) > VARIABLES:
@@ -338,16 +303,10 @@ TRIES = 4
 
 
 def repaired(pool: Pool, room: IntArray, limits: Limits) -> tuple[Filling | None, bool]:
-    """Place all nodes one by one, so that they fit.
+    """Place all nodes one by one, so that they fit, or prove that to be impossible.
 
-    A packing says how many nodes of each size each tile gets.  Copies, those of most
-    worth first, then take these places: each node the one that is worth most beside the
-    nodes placed before it.
-
-    Returns
-    -------
-    filling, impossible
-        ``None`` if no packing was found; and whether it is proved that there is none.
+    A packing says how many nodes of each size each tile gets.  Copies, those of most worth first,
+    then take these places: each node the one that is worth most beside the nodes placed before it.
     """
     shapes = [one_copy(pool, kind) for kind in range(pool.kinds)]
     copies = pool.copies.tolist()
@@ -622,18 +581,9 @@ def solve_capacity(
 ) -> CapacityAnswer:
     """Place all copies of all classes on tiles at the most worth.
 
-    Parameters
-    ----------
-    limits
-        Of the whole call.
-    free
-        What is known without capacities: as ``labelling`` the labels of one copy of each class,
-        where labels from ``labels`` on are fresh ones; its ``bound`` on the worth of all copies,
-        or ``None``.
-
-    Returns
-    -------
-    CapacityAnswer
+    ``free`` is what is known without capacities: as ``labelling`` the labels of one copy of each
+    class, where labels from ``labels`` on are fresh ones; its ``bound`` on the worth of all copies,
+    or ``None``.
     """
     started = time.perf_counter()
     pool = Pool(problem)

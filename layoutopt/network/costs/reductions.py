@@ -152,13 +152,7 @@ def _hopeful(work: Work, u: int, labels: list[int]) -> NDArray[np.bool_]:
 
 
 def _change(work: Work, u: int, i: int, j: int, free: set[int], moves: Moves) -> Cost:
-    """Return the most that it can cost to choose ``j`` instead of ``i``.
-
-    Parameters
-    ----------
-    free
-        Neighbours that may answer.
-    """
+    """Return the most that choosing ``j`` instead of ``i`` can cost if free neighbours answer."""
     total = work.costs[u][j] - work.costs[u][i]
     for v, table in work.near[u].items():
         before, after = table[i], table[j]
@@ -214,13 +208,9 @@ MANY = 64
 def follow(work: Work, u: int) -> list[int] | None:
     """Let a node go that has only one label for each label of some neighbour.
 
-    Its costs and edges become the neighbour's.  This is the rule for edges that force two
-    nodes to choose equal labels, or labels that a view turns into each other.
-
-    Returns
-    -------
-    list or None
-        Who hears of it; ``None`` if the node is nobody's follower.
+    Its costs and edges become the neighbour's.  This is the rule for edges that force two nodes to
+    choose equal labels, or labels that a view turns into each other.  Return who hears of it;
+    ``None`` if the node is nobody's follower.
     """
     for v in work.near[u] if len(work.near[u]) <= MANY and u not in work.held else ():
         replies = _replies(work, u, v)
@@ -284,10 +274,7 @@ RULES: tuple[tuple[Rule, ...], ...] = ((renormalise, settle, alone, leaf, betwee
 def reduce(work: Work, limits: Limits) -> None:
     """Reduce a problem until no rule applies, or time is up.
 
-    Raises
-    ------
-    Infeasible
-        If there is no allowed labelling.
+    Raises ``Infeasible`` if no labelling is allowed.
     """
     normalise_all(work)
     touched = work.left()
@@ -299,10 +286,7 @@ def reduce(work: Work, limits: Limits) -> None:
 def apply(work: Work, limits: Limits, nodes: Iterable[int]) -> None:
     """Apply rules at some nodes, and on wherever something changes.
 
-    Raises
-    ------
-    Infeasible
-        If there is no allowed labelling.
+    Raises ``Infeasible`` if no labelling is allowed.
     """
     queues: list[dict[int, None]] = [dict.fromkeys(nodes) for _ in RULES]
     waiting = 0
@@ -346,15 +330,8 @@ def eliminate(
 ) -> list[int] | None:
     """Return an optimal labelling of what is left, or ``None`` if tables would be too large.
 
-    Parameters
-    ----------
-    table, total
-        Largest table, and largest sum of all tables, in entries.
-
-    Raises
-    ------
-    Infeasible
-        If there is no allowed labelling.
+    ``table`` and ``total`` limit the largest table, and the sum of all tables, in entries.  Raises
+    ``Infeasible`` if no labelling is allowed.
     """
     if 2 * work.size() >= NEVER:
         return None

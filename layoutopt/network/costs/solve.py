@@ -70,21 +70,8 @@ def tighten(
 ) -> Work:
     """Return the problem in parts of a unit, with what messages prove as its constant.
 
-    Parameters
-    ----------
-    scale
-        What one unit is in the problem that is returned.
-    messages
-        For each edge.
-    labels
-        For each node that is left the labels that messages speak of.
-    stop
-        Tells whether to give up.
-
-    Raises
-    ------
-    TimeoutError
-        If it was given up.
+    ``scale`` of its units make one; ``labels`` are those of each node that is left that messages
+    speak of.  Raises ``TimeoutError`` if ``stop`` tells to give up.
     """
     tight = work.copy()
     tight.constant *= scale
@@ -118,14 +105,9 @@ def _whole(message: list[float], labels: Sequence[int], width: int, scale: int) 
 
 
 def forbid(work: Work, worth: int) -> None:
-    """Forbid what makes every labelling cost more than a known one.
+    """Forbid what makes every labelling cost more than a known one, which stays allowed.
 
-    Parameters
-    ----------
-    work
-        A problem in normal form, each node's least cost being 0.
-    worth
-        The cost of a known labelling, which stays allowed.
+    The problem is in normal form, each node's least cost being 0.
     """
     room = worth - work.constant
     for u in work.left():
@@ -163,18 +145,8 @@ def construct(work: Work, wishes: Wishes | None = None) -> list[int] | None:
     """Return a labelling of what is left: the rule RN of Scholz and Eckstein.
 
     Where no reduction applies, the node of most neighbours takes the label that is best if each
-    neighbour then suits itself.
-
-    Parameters
-    ----------
-    wishes
-        For each node how much each of its labels is wished for; this goes first, and nodes
-        are chosen before anything is reduced.
-
-    Returns
-    -------
-    list or None
-        ``None`` if that leads into a dead end.
+    neighbour then suits itself.  Wishes, how much each label of each node is wished for, go first,
+    and nodes are chosen before anything is reduced.  ``None`` if that leads into a dead end.
     """
     trial = work.copy()
     trial.order = []
@@ -288,24 +260,10 @@ class FoundLabels:
 
 
 def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int = 0) -> FoundLabels:
-    """Solve a problem: reduce it, split it, and solve its parts.
+    """Solve a problem, and label all nodes: reduce it, split it, and solve its parts.
 
-    Parameters
-    ----------
-    start
-        A labelling to begin with; it may have been forbidden meanwhile.
-    stage
-        Where to begin in :data:`STAGES` with parts that are not easy.
-
-    Returns
-    -------
-    FoundLabels
-        A labelling of all nodes, those that have left included.
-
-    Raises
-    ------
-    Infeasible
-        If there is no allowed labelling.
+    ``start`` may have been forbidden meanwhile; ``stage`` is where to begin in :data:`STAGES` with
+    parts that are not easy.  Raises ``Infeasible`` if no labelling is allowed.
     """
     reduce(work, limits)
     labels = [0] * len(work.costs)
@@ -537,10 +495,7 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 def _branch(part: Work, limits: Limits, best: list[int] | None, most: int) -> FoundLabels | None:
     """Branch under bounds of mini-buckets; return a better labelling, and a bound.
 
-    Returns
-    -------
-    FoundLabels or None
-        ``None`` if the part is too large.
+    ``None`` if the part is too large.
     """
     if 2 * part.size() >= NEVER:
         return None
@@ -566,24 +521,10 @@ def solve_pbqp(
 ) -> CostAnswer:
     """Return a labelling of least cost, or the proof that none is allowed.
 
-    Where every node has two labels a minimum cut decides most; reductions, elimination on
-    narrow parts, the linear relaxation and search solve the rest.  Equal arguments give equal
-    answers unless a time limit ends the computation.
-
-    Parameters
-    ----------
-    network
-        A network of closed domains without rows and ties, whose costs are minimised.
-    limits
-        When to stop, with the best labelling and bound so far.  Its gap is not used: small
-        parts are proved one by one.
-    start
-        Shape ``(nodes,)``: an allowed labelling; the answer is never worse.
-
-    Raises
-    ------
-    InputError
-        If the start is no allowed labelling.
+    The network has closed domains, no rows and no ties, and costs are minimised.  Where every node
+    has two labels a minimum cut decides most; reductions, elimination on narrow parts, the linear
+    relaxation and search solve the rest.  The answer is never worse than ``start``.  The gap of the
+    limits is not used: small parts are proved one by one.
     """
     limits = limits or Limits()
     if start is not None and (why := network.fault(start)):
@@ -626,15 +567,7 @@ def _solve(network: Network, limits: Limits, start: IntArray | None) -> FoundLab
 def heuristic_pbqp(
     network: Network, limits: Limits | None = None, _start: IntArray | None = None
 ) -> CostAnswer:
-    """Return a good labelling and a weak bound, or a bound alone, in short time.
-
-    Parameters
-    ----------
-    network
-        As for :func:`solve_pbqp`.
-    limits
-        When to stop making it better, and the seed.
-    """
+    """Return a good labelling and a weak bound, or a bound alone, in short time."""
     try:
         work = work_of(network, Unlimited())
         reduce(work, Unlimited())

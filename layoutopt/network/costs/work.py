@@ -38,42 +38,21 @@ class Infeasible(Exception):
 
 
 class Work:
-    """A problem, or a part of one, to be changed in place.
-
-    Parameters
-    ----------
-    costs
-        For each node the costs of its labels.  Labels keep their numbers; those that are
-        out of the question cost ``inf``.
-
-    Attributes
-    ----------
-    near
-        For each node its neighbours' tables, seen from its own side.
-    gone
-        Whether each node has left.
-    order
-        The nodes that have left, first ones first.
-    constant
-        What is paid whatever the other nodes choose.
-    shrunk
-        Nodes that lost a label since their edges were last looked at.
-    held
-        Nodes that may not choose freely: they leave only with their last label, and no label of
-        theirs stands in for another.
-    log
-        What was done, in order, where somebody asked for it.
-    """
+    """A problem, or a part of one, to be changed in place."""
 
     def __init__(self, costs: list[list[Cost]]) -> None:
+        # Labels keep their numbers; those that are out of the question cost `inf`.
         self.costs = costs
+        # For each node its neighbours' tables, seen from its own side.
         self.near: list[dict[int, Table]] = [{} for _ in costs]
-        self.gone = [False] * len(costs)
-        self.order: list[int] = []
-        self.constant: int = 0
-        self.shrunk: set[int] = set()
+        self.gone = [False] * len(costs)  # whether each node has left
+        self.order: list[int] = []  # the nodes that have left, first ones first
+        self.constant: int = 0  # what is paid whatever the other nodes choose
+        self.shrunk: set[int] = set()  # nodes that lost a label since their edges were looked at
+        # Nodes that may not choose freely: they leave only with their last label, and no label of
+        # theirs stands in for another.
         self.held: set[int] = set()
-        self.log: list[Step] | None = None
+        self.log: list[Step] | None = None  # what was done, in order, if somebody asked for it
 
     def copy(self) -> Work:
         """Return a copy of the nodes that are left; tables are shared."""
@@ -145,26 +124,14 @@ class Work:
         self.order.append(u)
 
     def forbid(self, u: int, label: int) -> None:
-        """Take a label away from a node.
-
-        Raises
-        ------
-        Infeasible
-            If it was its last one.
-        """
+        """Take a label away from a node; raise ``Infeasible`` if it was its last one."""
         self.costs[u][label] = inf
         self.shrunk.add(u)
         if min(self.costs[u]) == inf:
             raise Infeasible
 
     def value(self, labels: Sequence[int]) -> Cost:
-        """Return what a labelling costs, ``inf`` if it does what is forbidden.
-
-        Parameters
-        ----------
-        labels
-            A label for each node that is left; entries of others are ignored.
-        """
+        """Return what a labelling of the nodes that are left costs; ``inf`` if it is forbidden."""
         total: Cost = self.constant
         for u in self.left():
             total += self.costs[u][labels[u]]
@@ -199,12 +166,7 @@ class Work:
 def work_of(network: Network, limits: Limits) -> Work:
     """Return a network of closed domains, without its rows, as one to work on.
 
-    Raises
-    ------
-    Infeasible
-        If all labels of a node are forbidden.
-    TimeoutError
-        If time is up.
+    Raises ``Infeasible`` if all labels of a node are forbidden, and ``TimeoutError`` if time is up.
     """
     ends = np.cumsum([0, *network.sizes.tolist()])
     flat = np.zeros(ends[-1], object)
@@ -253,13 +215,8 @@ def _largest(costs: Iterable[Cost]) -> int:
 def normalise(work: Work, u: int, v: int) -> bool:
     """Bring an edge to normal form; return whether it has vanished.
 
-    Afterwards no cost is negative, each row and column has a 0, and those of labels that
-    are out of the question hold nothing else.
-
-    Raises
-    ------
-    Infeasible
-        If a node has no label left.
+    Afterwards no cost is negative, each row and column has a 0, and those of labels that are out of
+    the question hold nothing else.  Raises ``Infeasible`` if a node has no label left.
     """
     table = work.near[u][v]
     rows = _rows_moved(work, u, table, work.costs[v])
@@ -305,17 +262,8 @@ def _rows_moved(work: Work, u: int, table: Table, other: Sequence[Cost]) -> list
 def normalise_all(work: Work, stop: Callable[[], bool] | None = None) -> None:
     """Bring all edges to normal form; tables that many edges share are looked at once.
 
-    Parameters
-    ----------
-    stop
-        Tells whether to give up.
-
-    Raises
-    ------
-    Infeasible
-        If a node has no label left.
-    TimeoutError
-        If it was given up.
+    Raises ``Infeasible`` if a node has no label left, and ``TimeoutError`` if ``stop`` tells to
+    give up.
     """
     whole = [inf not in own for own in work.costs]
     known: dict[int, tuple[Table, bool]] = {}  # that it holds the tables keeps their ids

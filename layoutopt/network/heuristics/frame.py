@@ -49,15 +49,7 @@ def in_order(order: Precedence, labels: IntArray) -> bool:
 
 
 class OrderChoices:
-    """The choices of a problem with order rules.
-
-    Parameters
-    ----------
-    problem, order
-        The problem and its rules.
-    parts
-        Its components, as if there were no rules.
-    """
+    """The choices of a problem with order rules; ``parts`` are its components without these."""
 
     def __init__(self, problem: Labelling, order: Precedence, parts: Parts) -> None:
         self.problem, self.order = problem, order
@@ -79,17 +71,10 @@ class OrderChoices:
         np.add.at(self.potential, at, np.maximum(problem.rewards, 0))
 
     def forbidden(self, *wishes: IntArray) -> IntArray:
-        """Return the choices that are not admitted; what wishes choose is asked for first.
+        """Return the choices that are not admitted, shape ``(barriers + 1, sets)``.
 
-        Parameters
-        ----------
-        wishes
-            Labellings, which may break order rules, the most important one first.
-
-        Returns
-        -------
-        array
-            Shape ``(barriers + 1, sets)``; the last row is for labels of no barrier.
+        The last row is for labels of no barrier.  ``wishes`` are labellings, the most important one
+        first, which may break order rules; what they choose is admitted first.
         """
         admission, closed = _Admission(self.order), np.zeros_like(self.present)
         for wanted, worth in (*map(self._stakes, wishes), (self.present, self.potential)):

@@ -203,14 +203,9 @@ def _ranges(starts: IntArray, nodes: IntArray) -> IntArray:
 
 
 class Best:
-    """The best labelling so far, component by component.
+    """The best labelling so far, component by component, of a problem without order rules.
 
-    Parameters
-    ----------
-    problem
-        A problem without order rules whose numbers fit 64 bits.
-    labels
-        A labelling to begin with.
+    Its numbers fit 64 bits.
     """
 
     def __init__(self, problem: Labelling, labels: IntArray) -> None:
@@ -306,12 +301,7 @@ def grow(problem: Labelling, limits: Limits, _start: IntArray, starts: int = STA
 
     Only what earns something is followed.  A node that must not take the label that comes to it
     takes part again, once its neighbours are decided.  A component that earns less than nothing
-    gets fresh labels throughout.
-
-    Parameters
-    ----------
-    starts
-        How many labellings grow; fewer, but at least one, if time is up.
+    gets fresh labels throughout.  Fewer labellings grow, but at least one, if time is up.
     """
     random = np.random.default_rng(limits.seed % 2**31)
     growth = _Growth(problem)
@@ -368,21 +358,10 @@ def _forest(
 ) -> tuple[IntArray, IntArray]:
     """Return how a maximum spanning tree leads from each node that is left to the root.
 
-    Parameters
-    ----------
-    left
-        Shape ``(nodes,)``: whether each node is left.
-    edges, near
-        Edges between nodes that are left, and nodes with an edge to the root, each once.
-    weights
-        Those of both, one after the other.
-
-    Returns
-    -------
-    first, taken
-        For each node that is left the first node of its branch, which is what hangs together
-        without the root, and the place in ``near`` of the node through which the branch has its
-        edge to the root, or -1.
+    ``near`` are the nodes with an edge to the root, each once; ``weights`` are those of edges
+    between nodes that are left, then of these.  For each node that is left, return the first node
+    of its branch, which is what hangs together without the root, and the place in ``near`` of the
+    node by which the branch has its edge to the root, or -1.
     """
     nodes = np.flatnonzero(left)
     root, place = len(nodes), np.cumsum(left) - 1
@@ -494,12 +473,8 @@ CELLS_LIMIT = 5 * 10**6
 def round_off(problem: Labelling, limits: Limits, _start: IntArray) -> IntArray:
     """Return the best of several roundings of the relaxation, component by component.
 
-    A component that earns less than nothing gets fresh labels throughout.
-
-    Raises
-    ------
-    SizeError
-        If the relaxation is too large.
+    A component that earns less than nothing gets fresh labels throughout.  Raises ``SizeError`` if
+    the relaxation is too large.
     """
     cells = sum(
         (part.nodes + len(part.edges)) * (part.labels + fresh_needed(part))
@@ -567,13 +542,8 @@ def relax(given: Indicators, limits: Limits) -> Floats:
 def on_simplex(values: Floats, node: IntArray, starts: IntArray) -> Floats:
     """Return the nearest numbers of 0 or more that add up to 1 for each node.
 
-    Numbers that come out below 0 are left out until none does (Michelot, J. Optim. Theory Appl. 50,
-    1986).
-
-    Parameters
-    ----------
-    node, starts
-        The node of each number, ascending, and where each node's numbers begin.
+    The node of each number is ascending; each node's numbers begin at ``starts``.  Numbers that
+    come out below 0 are left out until none does (Michelot, J. Optim. Theory Appl. 50, 1986).
     """
     values = values - np.maximum.reduceat(values, starts)[node]
     kept = values > -1  # what is that much less than the largest comes out below 0

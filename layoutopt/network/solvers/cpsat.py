@@ -29,12 +29,8 @@ def solve_programme(
 ) -> ProgrammeResult:
     """Solve an integer programme that fits: exactly, or by HiGHS where OR-Tools is missing.
 
-    Parameters
-    ----------
-    start
-        Shape ``(n,)``: a point to begin with; entries below 0 are left open.
-    most
-        What no point is worth more than, if that is known.
+    ``start``, shape ``(n,)``, is a point to begin with, entries below 0 being open; no point is
+    worth more than ``most``.
     """
     if find_spec("ortools") is None:
         from layoutopt.network.solvers import highs
@@ -52,25 +48,10 @@ def solve(
     gap: float = 0.0,
     found: Callable[[int, float], None] | None = None,
 ) -> ProgrammeResult:
-    """Solve an integer programme that fits, exactly.
+    """Solve an integer programme that fits as :func:`solve_programme` does, or up to a gap.
 
-    Parameters
-    ----------
-    start
-        Shape ``(n,)``: a point to begin with; entries below 0 are left open.
-    most
-        What no point is worth more than, if that is known.
-    gap
-        Relative gap at which to stop.
-    found
-        Called with the objective of each better point, and the bound then.
-
-    Raises
-    ------
-    OptionError
-        If OR-Tools is not installed.
-    SolverError
-        If CP-SAT refuses the model.
+    ``found`` is called with the objective of each better point, and the bound then.  Raises
+    ``OptionError`` if OR-Tools is not installed, and ``SolverError`` if CP-SAT refuses the model.
     """
     cp_model = _cp_model()
 

@@ -48,40 +48,19 @@ CPSAT_BYTES, HIGHS_BYTES = 2000, 6000
 
 @dataclass(frozen=True, eq=False)
 class Indicators:
-    """Variables of a labelling problem, and what joins them.
+    """Variables of a labelling problem, and what joins them."""
 
-    Parameters
-    ----------
-    nodes
-        Number of nodes.
-    node, label
-        For each indicator ``x`` its node and label, ordered by node and then by label.
-    rewards
-        What each indicator earns.
-    match
-        Shape ``(y, 2)``: the two indicators of each match variable.
-    weights
-        What each match variable earns.
-    arcs
-        Shape ``(z, 2)``: arcs between barriers that indicators need.
-    gates
-        Shape ``(g, 2)``: an indicator, and the arc that it needs.
-    static
-        Shape ``(s, 2)``: arcs that are always there.
-    barriers
-        Number of barriers.
-    """
-
-    nodes: int
+    nodes: int  # number of nodes
+    # `node`, `label`: for each indicator `x` its node and label, ordered by node and then by label
     node: IntArray
     label: IntArray
-    rewards: WeightArray
-    match: IntArray
-    weights: WeightArray
-    arcs: IntArray
-    gates: IntArray
-    static: IntArray
-    barriers: int
+    rewards: WeightArray  # what each indicator earns
+    match: IntArray  # shape (y, 2): the two indicators of each match variable
+    weights: WeightArray  # what each match variable earns
+    arcs: IntArray  # shape (z, 2): arcs between barriers that indicators need
+    gates: IntArray  # shape (g, 2): an indicator, and the arc that it needs
+    static: IntArray  # shape (s, 2): arcs that are always there
+    barriers: int  # number of barriers
 
     def programme(self) -> Programme:
         """Write the programme down; ``x`` first, then ``y``, ``z`` and ``t``."""
@@ -120,15 +99,7 @@ class Indicators:
 def by_cpsat(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
     """Solve a labelling problem, order rules included, by CP-SAT.
 
-    Parameters
-    ----------
-    start
-        A labelling to begin with.
-
-    Returns
-    -------
-    Result
-        Without objective if the numbers are too large for CP-SAT, or its model for the memory.
+    There is no objective if the numbers are too large for CP-SAT, or its model for the memory.
     """
     if problem.total() >= LARGEST:
         return Result(bound=problem.ceiling(), stopped=Stopped.SIZE_LIMIT)
@@ -146,10 +117,7 @@ def by_cpsat(problem: Labelling, limits: Limits, start: IntArray | None = None) 
 def by_highs(problem: Labelling, limits: Limits, _start: IntArray | None = None) -> Result:
     """Solve a labelling problem, order rules included, by HiGHS, which begins from nothing.
 
-    Returns
-    -------
-    Result
-        Without objective if the numbers are too large for doubles, or the model for the memory.
+    There is no objective if the numbers are too large for doubles, or the model for the memory.
     """
 
     def search(given: Indicators, limits: Limits, gap: float) -> tuple[ProgrammeResult, int]:
@@ -194,14 +162,9 @@ def _solved(problem: Labelling, limits: Limits, column_bytes: int, search: Searc
 def _check_size(problem: Labelling, limits: Limits, column_bytes: int) -> None:
     """Refuse to state a problem as an integer programme where it is too large for that.
 
-    Counting its variables, those of banned labels too, takes no room.
-
-    Raises
-    ------
-    SizeError
-        If the programme does not fit the memory.
-    TimeoutError
-        If writing it down takes longer than there is.
+    Counting its variables, those of banned labels too, takes no room.  Raises ``SizeError`` if the
+    programme does not fit the memory, and ``TimeoutError`` if writing it takes longer than there
+    is.
     """
     component = components(problem.nodes, *problem.edges.T)[1]
     width = _widths(problem, component)[component]

@@ -46,19 +46,10 @@ Nothing stops HiGHS: so a search that nobody waits for any more does not go on f
 def solve(
     given: Programme, limits: Limits, gap: float = 0.0, *, presolve: bool = False
 ) -> ProgrammeResult:
-    """Solve an integer programme.
+    """Solve an integer programme up to a relative gap.
 
-    Parameters
-    ----------
-    gap
-        Relative gap at which to stop.
-    presolve
-        Whether to reduce the programme first, which finds nothing without rows of limits.
-
-    Returns
-    -------
-    ProgrammeResult
-        Without a bound where sums are too large for doubles.
+    Presolve finds nothing without rows of limits.  There is no bound where sums are too large for
+    doubles.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -114,29 +105,17 @@ def _raised(dual: float | None, given: Programme, scale: float) -> int | None:
 
 @dataclass(frozen=True)
 class LinearResult:
-    """An optimum of a linear relaxation, in doubles.
+    """An optimum of a linear relaxation, in doubles."""
 
-    Parameters
-    ----------
-    values
-        Shape ``(n,)``.
-    prices
-        Shape ``(m,)``: what one more unit of each row's limit is worth.
-    """
-
-    values: NDArray[np.float64]
-    prices: NDArray[np.float64]
+    values: NDArray[np.float64]  # shape (n,)
+    prices: NDArray[np.float64]  # shape (m,): what one more unit of each row's limit is worth
 
 
 def relax(given: Programme, limits: Limits, method: str = "highs-ds") -> LinearResult | None:
     """Solve the linear relaxation, without upper limits of variables; ``None`` in want of time.
 
-    Parameters
-    ----------
-    given
-        Rows have equal limits, or an upper one only.
-    method
-        A name of HiGHS's simplex, interior point method, or its own choice, as SciPy has it.
+    Rows have equal limits, or an upper one only.  ``method`` is HiGHS's simplex, interior point
+    method, or own choice, as SciPy names it.
     """
     from scipy.optimize import linprog
 

@@ -33,27 +33,14 @@ LARGE = 2000
 
 @dataclass(frozen=True, eq=False)
 class LabelField:
-    """A labelling problem, or a region of one, as arrays.
+    """A labelling problem, or a region of one, as arrays."""
 
-    Parameters
-    ----------
-    rewards
-        Shape ``(nodes, labels)``, fresh labels included; very low where not allowed.
-    allowed
-        Shape ``(nodes, labels)``: false for banned labels.
-    edges
-        Shape ``(m, 2)``.
-    weights
-        Shape ``(m,)``.
-    colour
-        A small number for each node; the ends of an edge have different ones.
-    """
-
+    # shape (nodes, labels), fresh labels included; very low where not allowed
     rewards: NDArray[Any]
-    allowed: NDArray[np.bool_]
-    edges: IntArray
-    weights: WeightArray
-    colour: IntArray
+    allowed: NDArray[np.bool_]  # shape (nodes, labels): false for banned labels
+    edges: IntArray  # shape (m, 2)
+    weights: WeightArray  # shape (m,)
+    colour: IntArray  # a small number for each node; the ends of an edge have different ones
 
     @property
     def nodes(self) -> int:
@@ -135,14 +122,8 @@ class _Step:
 class Messages:
     """Messages along the edges of a field, and the passes that improve them.
 
-    Parameters
-    ----------
-    field
-        The field; rewards may be any floats.
-    to_first, to_second
-        Shape ``(m, labels)``: from each edge to its ends.
-    rank
-        A rank for each node; the ends of an edge have different ones.
+    ``to_first`` and ``to_second``, shape ``(m, labels)``, lead from each edge to its ends, which
+    have different ranks.  Rewards of the field may be any floats.
     """
 
     def __init__(
@@ -180,10 +161,7 @@ class Messages:
     def decode(self, rewards: NDArray[Any]) -> IntArray:
         """Return a labelling: nodes in order, each the best given the earlier ones.
 
-        Parameters
-        ----------
-        rewards
-            The nodes' rewards without any messages.
+        ``rewards`` are those of the nodes without any messages.
         """
         labels = np.zeros(len(rewards), np.int64)
         for step in self._steps:

@@ -42,23 +42,12 @@ Sent: TypeAlias = list[tuple[int, list[int]]]
 
 @dataclass(frozen=True, eq=False)
 class CostProgramme:
-    """An integer programme that maximises what is saved, and where its parts come from.
+    """An integer programme that maximises what is saved, and where its parts come from."""
 
-    Parameters
-    ----------
-    programme
-        The programme; its objective is minus the cost.
-    first
-        For each node the variable of its label 0, and where these variables end.
-    widths
-        For each edge its nodes' numbers of labels.
-    sent
-        For each edge the rows that its first, and those that its second, node stands in.
-    """
-
-    programme: Programme
-    first: list[int]
-    widths: list[tuple[int, int]]
+    programme: Programme  # the programme; its objective is minus the cost
+    first: list[int]  # for each node the variable of its label 0, and where these variables end
+    widths: list[tuple[int, int]]  # for each edge its nodes' numbers of labels
+    # for each edge the rows that its first, and those that its second, node stands in
     sent: list[tuple[Sent, Sent]]
 
     def labels(self, values: IntArray) -> list[int]:
@@ -76,12 +65,7 @@ class CostProgramme:
 def programme(costs: Rows, edges: Sequence[Edge]) -> CostProgramme:
     """Write a problem down as an integer programme.
 
-    Parameters
-    ----------
-    costs
-        For each node the costs of its labels, all finite.
-    edges
-        At most one for each two nodes; no costs below 0.
+    Costs of labels are finite; costs of edges, at most one for each two nodes, are not below 0.
     """
     to = ProgrammeWriter()
     first = [0]
@@ -125,31 +109,16 @@ def _edge(to: ProgrammeWriter, u: int, v: int, table: Rows) -> tuple[Sent, Sent]
 
 @dataclass(frozen=True)
 class Relaxed:
-    """A solution of the linear relaxation, in doubles.
+    """A solution of the linear relaxation, in doubles."""
 
-    Parameters
-    ----------
-    point
-        For each node and label its share.
-    messages
-        For each edge; any are sound, so that their rounding costs tightness, not truth.
-    prices
-        For each row what a unit of it saves; not below 0 but for rounding.
-    """
-
-    point: list[list[float]]
+    point: list[list[float]]  # for each node and label its share
+    # for each edge; any are sound, so that their rounding costs tightness, not truth
     messages: list[Message]
-    prices: list[float]
+    prices: list[float]  # for each row what a unit of it saves; not below 0 but for rounding
 
 
 def relax(given: CostProgramme, limits: Limits, rows: Sequence[UpperRow] = ()) -> Relaxed | None:
-    """Solve the linear relaxation, return ``None`` if time is too short.
-
-    Parameters
-    ----------
-    rows
-        What must hold besides.
-    """
+    """Solve the linear relaxation under more rows; ``None`` if time is too short."""
     from layoutopt.network.solvers import highs
 
     own = len(given.programme.low)

@@ -32,29 +32,16 @@ UpperRow: TypeAlias = tuple[Mapping[int, float], float]
 
 @dataclass(frozen=True, eq=False)
 class Programme:
-    """An integer programme; see the module's text.
+    """An integer programme; see the module's text."""
 
-    Parameters
-    ----------
-    objective, upper
-        Shape ``(n,)``, whole.
-    starts
-        Shape ``(m + 1,)``: where each row begins in ``columns`` and ``factors``.
-    columns, factors
-        The entries of the matrix, whole.
-    low, high
-        Shape ``(m,)``, whole; ``-OPEN`` and ``OPEN`` for none.
-    free
-        Shape ``(n,)``: variables that some optimum has whole even if nothing makes them so.
-    """
-
-    objective: WeightArray
+    objective: WeightArray  # `objective`, `upper`: shape (n,), whole
     upper: IntArray
-    starts: IntArray
-    columns: IntArray
+    starts: IntArray  # shape (m + 1,): where each row begins in `columns` and `factors`
+    columns: IntArray  # `columns`, `factors`: the entries of the matrix, whole
     factors: IntArray
-    low: IntArray
+    low: IntArray  # `low`, `high`: shape (m,), whole; `-OPEN` and `OPEN` for none
     high: IntArray
+    # shape (n,): variables that some optimum has whole even if nothing makes them so
     free: IntArray
 
     @property
@@ -114,31 +101,15 @@ class Programme:
 
 @dataclass(frozen=True, eq=False)
 class ProgrammeResult:
-    """A point, a bound, or the proof that there is no point.
+    """A point, a bound, or the proof that there is no point."""
 
-    Parameters
-    ----------
-    values
-        Shape ``(n,)``; ``None`` if no point was found.
-    bound
-        An upper bound on the objective; ``None`` where none is proved.
-    infeasible
-        Whether it is proved that there is no point.
-    """
-
-    values: IntArray | None = None
-    bound: int | None = None
-    infeasible: bool = False
+    values: IntArray | None = None  # shape (n,); `None` if no point was found
+    bound: int | None = None  # an upper bound on the objective; `None` where none is proved
+    infeasible: bool = False  # whether it is proved that there is no point
 
 
 class ProgrammeWriter:
-    """Variables and rows of a programme as they are written.
-
-    Attributes
-    ----------
-    variables, rows
-        How many there are so far.
-    """
+    """Variables and rows of a programme as they are written, and how many there are so far."""
 
     def __init__(self) -> None:
         self.variables = self.rows = 0
@@ -190,16 +161,9 @@ class ProgrammeWriter:
         low: IntArray | int = -OPEN,
         high: IntArray | int = OPEN,
     ) -> None:
-        """Add rows of equal length.
+        """Add rows over variables ``columns``, shape ``(many, length)``.
 
-        Parameters
-        ----------
-        columns
-            Shape ``(many, length)``: the variables of each row.
-        factors
-            Their factors, or those of one row where all are the same.
-        low, high
-            Limits of all rows, or of each one.
+        Factors and limits are those of each row, or the same for all.
         """
         many = len(columns)
         row = np.broadcast_to(np.arange(many)[:, None], columns.shape)
@@ -234,15 +198,11 @@ class ProgrammeWriter:
 
 
 def coarse(given: Programme) -> tuple[Programme, int]:
-    """Return a programme of small objective that is worth no less, per so many units.
+    """Return a programme of small objective, and its unit.
 
-    The greatest common divisor is taken out; what is still too large for CP-SAT is
-    divided and rounded up, so that bounds hold for the programme as it was given.
-
-    Returns
-    -------
-    programme, unit
-        Every point is worth at most ``unit`` times what it is worth there.
+    A point is worth at most so many times what it is worth there.  The greatest common divisor is
+    taken out; what is still too large for CP-SAT is divided and rounded up, so that bounds hold for
+    the programme as it was given.
     """
     values = given.objective.tolist()
     unit = math.gcd(*values) or 1

@@ -104,14 +104,8 @@ LOW = -(2**60)
 class Ledger:
     """Maxima of all nodes and edges under messages, and what a labelling earns of them.
 
-    Attributes
-    ----------
-    scale
-        What one is in the scaled numbers below.
-    node_top, edge_top
-        Scaled maxima.
-    node_slack, edge_slack
-        How much less the labelling earns there.
+    ``node_top`` and ``edge_top`` are maxima, and ``node_slack`` and ``edge_slack`` how much less
+    the labelling earns there, all in integers of which ``scale`` make one.
     """
 
     def __init__(self, field: LabelField) -> None:
@@ -236,10 +230,7 @@ CELL_SECONDS = 5e-7
 def field_of(problem: Labelling, seconds: float = math.inf) -> LabelField | None:
     """Return a part as arrays, or ``None`` if it, or its numbers, are too large for them.
 
-    Parameters
-    ----------
-    seconds
-        Time that is left: what takes longer to begin with is too large, too.
+    What takes longer to begin with than the seconds that are left is too large, too.
     """
     fresh = fresh_needed(problem)
     size = max(problem.nodes, len(problem.edges)) * (problem.labels + fresh)
@@ -263,26 +254,16 @@ def fits(problem: Labelling) -> bool:
 
 @dataclass(eq=False)
 class Ascent:
-    """Message passing on one field.
-
-    Parameters
-    ----------
-    to_first, to_second
-        Settled messages to begin with, from each edge to its ends; changed in place.
-    labels
-        A labelling to begin with; the best one found afterwards.
-    cutoff
-        Only labellings worth more than this are of interest.
-    limits
-        When to stop.
-    """
+    """Message passing on one field."""
 
     field: LabelField
+    # `to_first`, `to_second`: settled messages to begin with, from each edge to its ends; changed
+    # in place
     to_first: Floats
     to_second: Floats
-    labels: IntArray
-    cutoff: int
-    limits: Limits
+    labels: IntArray  # a labelling to begin with; the best one found afterwards
+    cutoff: int  # only labellings worth more than this are of interest
+    limits: Limits  # when to stop
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.field)
@@ -307,10 +288,7 @@ class Ascent:
     def climb(self, region: IntArray) -> bool:
         """Alternate passing, rounding and a look at the gap, beginning with a region.
 
-        Returns
-        -------
-        bool
-            Whether it is proved that nothing exceeds the goal.
+        Return whether it is proved that nothing exceeds the goal.
         """
         smallest, quiet, hops = float("inf"), 0, HOPS
         while True:
