@@ -70,10 +70,7 @@ def consumers(graph: GraphStore) -> dict[int, list[tuple[int, int]]]:
 def lengths(graph: GraphStore, readers: dict[int, list[tuple[int, int]]]) -> list[int]:
     """Return for each op the number of ops on the longest path from it to the end.
 
-    Parameters
-    ----------
-    readers
-        What :func:`consumers` returns.
+    ``readers`` are those of :func:`consumers`.
     """
     length = [1] * len(graph.ops)
     for i in range(len(graph.ops) - 1, -1, -1):

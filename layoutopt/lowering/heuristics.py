@@ -36,28 +36,14 @@ Gap = tuple[int, tuple[Line, ...]]
 
 
 class Chosen(NamedTuple):
-    """Origins that a heuristic has chosen.
+    """Origins that a heuristic has chosen."""
 
-    Parameters
-    ----------
-    layouts
-        The pieces of every sink.
-    complete
-        Whether time and steps sufficed; else the rest got fresh locations.
-    """
-
-    layouts: LayoutDict
-    complete: bool
+    layouts: LayoutDict  # the pieces of every sink
+    complete: bool  # whether time and steps sufficed; else the rest got fresh locations
 
 
 def greedy0_by_boxes(graph: GraphStore, limits: Limits, steps: int = STEPS) -> Chosen:
-    """Choose layouts as Greedy0 does, as far as time and steps suffice.
-
-    Parameters
-    ----------
-    steps
-        How many steps may be taken.
-    """
+    """Choose layouts as Greedy0 does, as far as time and steps suffice."""
     greedy = _GreedyByBoxes(graph, limits, _Timed(steps, limits))
     try:
         greedy.run()
@@ -239,10 +225,7 @@ def _moves(graph: GraphStore, i: int) -> list[Box]:
 def _rest(part: Box, common: VectorBox) -> list[Box] | None:
     """Return a box without some of its elements; ``None`` if they are no product of sets.
 
-    Parameters
-    ----------
-    common
-        The elements: between two quantities that do not matter, the index of each loop.
+    ``common`` has, between two quantities that do not matter, the index of each loop.
     """
     firsts = list(common.start[1:-1])
     lines: list[list[Line]] = [[] for _ in firsts]
@@ -397,24 +380,10 @@ def choose(
     """Return the layouts that a heuristic chooses; ``None`` if a tile memory is too small for them.
 
     Greedy0 chooses the same whether it looks at elements or at boxes of them.  Where irregular
-    views make too many boxes, and the graph is too large for its elements, it covers what it can
-    in time; the rest gets fresh locations.
-
-    Parameters
-    ----------
-    solver
-        A heuristic on graphs; a user's always looks at every element.
-    given
-        Sink elements whose locations are given; with any, every element is looked at.
-    large
-        Graphs of so many elements are not looked at element by element.
-
-    Raises
-    ------
-    SizeError
-        If the graph's elements do not fit this machine's memory, and must be looked at.
-    TimeoutError
-        If time runs out.
+    views make too many boxes, and the graph is too large for its elements, it covers what it can in
+    time; the rest gets fresh locations.  A user's heuristic, and any if some elements are given,
+    looks at every element: raises ``SizeError`` if they do not fit this machine's memory, and
+    ``TimeoutError`` if time runs out.
     """
     heuristic, elements = solver.load(), sum(map(size, graph.shapes))
     if heuristic is greedy0 and elements >= large and not given.count:

@@ -32,13 +32,10 @@ class Places(Protocol):
         """Return how many places a tensor has."""
 
     def gather(self, i: int) -> tuple[IntArray, list[int]] | None:
-        """Return where each place of the output of view ``i`` comes from.
+        """Return where each place of the output of view ``i`` comes from, as ``source, starts``.
 
-        Returns
-        -------
-        source, starts
-            Numbers that count through the places of all carriers, and the first number of each
-            carrier, and their end; ``None`` if every place keeps its number.
+        Sources count through the places of all carriers, of which ``starts`` are the first numbers,
+        and their end; ``None`` if every place keeps its number.
         """
 
     def lowest(self, i: int) -> IntArray:
@@ -105,13 +102,7 @@ Path = tuple[int, ...]
 
 
 class BackwardMaps:
-    """Index maps of a graph's views, made when they are first needed.
-
-    Parameters
-    ----------
-    places
-        The places of its tensors.
-    """
+    """Index maps of a graph's views, made when they are first needed."""
 
     def __init__(self, graph: GraphStore, places: Places) -> None:
         self.graph, self.places = graph, places
@@ -159,13 +150,7 @@ class BackwardMaps:
         return int(self._sinks[at]), roots - self._starts[at]
 
     def flags(self, marked: Mapping[int, IntArray]) -> IntArray:
-        """Return for each sink place, by number, whether it is marked.
-
-        Parameters
-        ----------
-        marked
-            For some sinks which of their places are marked.
-        """
+        """Return for each sink place, by number, whether it is marked."""
         flags = np.zeros(int(self._starts[-1]), bool)
         for t, mask in marked.items():
             flags[self._first[t] : self._first[t] + len(mask)] = mask
@@ -254,27 +239,17 @@ def inverse(path: Path, last: int) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class ForwardMaps:
-    """A table by place, so that a piece meets only the views that it goes through.
+    """A table by place, so that a piece meets only the views that it goes through."""
 
-    Parameters
-    ----------
-    starts
-        Shape ``(places + 1,)``: the rows of each place.
-    reader, image
-        For each row a reader's number, and the place in its output.
-    """
-
-    starts: IntArray
+    starts: IntArray  # shape (places + 1,): the rows of each place
+    # `reader`, `image`: for each row a reader's number, and the place in its output
     reader: IntArray
     image: IntArray
 
     def of(self, places: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-        """Return for each reader, in order, its output places that come from ``places``.
+        """Yield for each reader, in order, its output places that come from places.
 
-        Yields
-        ------
-        reader, image, origin
-            The reader's number, places of its output, and the origin of each.
+        The third of each is the origin of each output place.
         """
         first = self.starts[places]
         counts = self.starts[places + 1] - first
@@ -292,12 +267,9 @@ class ForwardMaps:
 
 
 def routes(count: int, readers: Sequence[tuple[int, IntArray, IntArray]]) -> ForwardMaps:
-    """Return the routes of a tensor of so many places.
+    """Return the routes of a tensor of ``count`` places.
 
-    Parameters
-    ----------
-    readers
-        For each reader its number, places of its output, and the origin of each.
+    ``readers`` are for each its number, places of its output, and the origin of each.
     """
     nothing = np.zeros(0, np.int64)
     origin = np.concatenate([nothing, *(o for _, _, o in readers)])

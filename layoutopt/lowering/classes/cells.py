@@ -19,18 +19,11 @@ from layoutopt.network.problem import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Representatives:
-    """The kept values of every slot.
-
-    Parameters
-    ----------
-    base
-        Position of each run's first kept value among those of its slot.
-    run, place
-        For each slot the run of each kept value, and its position on the strand.
-    """
+    """The kept values of every slot."""
 
     orbits: Orbits
-    base: IntArray
+    base: IntArray  # position of each run's first kept value among those of its slot
+    # `run`, `place`: for each slot the run of each kept value, and its position on the strand
     run: tuple[IntArray, ...]
     place: tuple[IntArray, ...]
 
@@ -110,25 +103,14 @@ def cell_times(
     known: dict[Fraction, int],
     rooted: bool = True,
 ) -> IntArray:
-    """Return how many elements each cell of a part stands for.
+    """Return how many elements each cell of a part stands for, as indices in ``known``, flat.
 
     With ``n_t`` orbits of type ``t``, ``r_t`` of them representatives, a cell with ``k_t``
-    different orbits of each type stands for the product of
-    ``n_t (n_t - 1) ... (n_t - k_t + 1) / (r_t (r_t - 1) ... (r_t - k_t + 1))``.
+    different orbits of each type stands for the product of ``n_t (n_t - 1) ... (n_t - k_t + 1) /
+    (r_t (r_t - 1) ... (r_t - k_t + 1))``.
 
-    Parameters
-    ----------
-    index
-        For each slot of the part positions of kept values, to be broadcast.
-    known
-        Numbers that have an index already; new ones are added.
-    rooted
-        Whether to count on axes that reach roots, or on the others.
-
-    Returns
-    -------
-    array
-        Flat: the index in ``known`` of each cell's number.
+    ``index`` has for each slot of the part positions of kept values, to be broadcast; new numbers
+    are added to ``known``.  Counted are axes that reach roots if it is ``rooted``, or the others.
     """
     orbits = cells.orbits
     shape = np.broadcast_shapes(*(i.shape for i in index))
@@ -160,15 +142,11 @@ def cell_times(
 def cell_sets(cells: Representatives, part: int, index: Sequence[IntArray]) -> IntArray:
     """Return how many elements of a part are written out as each cell is.
 
-    Elements whose orbits of a type are so many, in whatever order of their numbers, follow the
-    cell that has the first representatives in the same order.  With ``n_t`` orbits of type ``t``,
-    a cell with the first ``k_t`` of each type stands for ``binomial(n_t, k_t)`` elements for each
-    type, multiplied; all other cells for none.
-
-    Parameters
-    ----------
-    index
-        For each slot of the part positions of kept values, all of one shape.
+    Elements whose orbits of a type are so many, in whatever order of their numbers, follow the cell
+    that has the first representatives in the same order.  With ``n_t`` orbits of type ``t``, a cell
+    with the first ``k_t`` of each type stands for ``binomial(n_t, k_t)`` elements for each type,
+    multiplied; all other cells for none.  ``index`` has for each slot of the part positions of kept
+    values, all of one shape.
     """
     orbits = cells.orbits
     kinds = [cells.kind(s) for s in orbits.slotted.of[part]]
@@ -190,17 +168,9 @@ def cell_sets(cells: Representatives, part: int, index: Sequence[IntArray]) -> I
 
 
 def _ratios(orbits: Orbits, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the numbers for one different orbit of each listed type; -1 is none.
+    """Return the numbers for one different orbit of each listed type, as fractions in lowest terms.
 
-    Parameters
-    ----------
-    rows
-        Shape ``(slots, rows)``: the types.
-
-    Returns
-    -------
-    above, below
-        The numbers as fractions in lowest terms.
+    Types have shape ``(slots, rows)``; -1 is none.
     """
     most = np.prod([float(orbits.copies[types].max(initial=1)) for types in rows])
     kind = np.int64 if most < 2**62 else object

@@ -33,18 +33,11 @@ Interval: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class RunBlock:
-    """Elements of a part whose slots run through intervals.
+    """Elements of a part whose slots run through intervals."""
 
-    Parameters
-    ----------
-    slots
-        An interval for each slot of the part.
-    joints
-        ``(count, step, one, two)``: slots ``one`` and ``two`` move together, ``count`` times by
-        ``step`` positions.
-    """
-
-    slots: tuple[Interval, ...]
+    slots: tuple[Interval, ...]  # an interval for each slot of the part
+    # `(count, step, one, two)`: slots `one` and `two` move together, `count` times by `step`
+    # positions
     joints: tuple[tuple[int, int, int, int], ...] = ()
 
     def moved(self, intervals: dict[int, Interval], *joints: tuple[int, int, int, int]) -> RunBlock:
@@ -81,10 +74,7 @@ def _enumerated(block: RunBlock, a: int, b: int) -> Iterator[RunBlock]:
 def _tangled(runs: Runs, block: RunBlock, *of: int) -> Iterator[tuple[int, int]]:
     """Yield pairs of slots whose positions on one strand overlap, and are not one only.
 
-    Parameters
-    ----------
-    of
-        Slots of which one must be in a pair; all by default.
+    One of the slots is of those given, if any are.
     """
     strand = runs.strand
     for a, (one, low, high) in enumerate(block.slots):
@@ -99,12 +89,9 @@ def _tangled(runs: Runs, block: RunBlock, *of: int) -> Iterator[tuple[int, int]]
 def halves(length: int) -> Iterator[tuple[int, int, int, int]]:
     """Yield blocks that hold every two different positions once, in different halves.
 
-    Yields
-    ------
-    first, half, rest, count
-        ``count`` blocks that begin at ``first``, at distances of ``2 * half``: the lower half of
-        each has ``half`` positions, the upper one ``rest``.  Two positions are in the two halves of
-        a block of the highest binary digit in which they differ.
+    In ``(first, half, rest, count)``, ``count`` blocks begin at ``first``, at distances of ``2 *
+    half``: the lower half of each has ``half`` positions, the upper one ``rest``.  Two positions
+    are in the two halves of a block of the highest binary digit in which they differ.
     """
     half = 1
     while half < length:
@@ -147,12 +134,7 @@ Formula: TypeAlias = tuple[int, tuple[Follow, ...]]
 class Expansion:
     """The way from labels of cells to boxes of sinks.
 
-    Parameters
-    ----------
-    reduced
-        The cells.
-    firsts
-        For each mapped location, by number, a tensor and a flat element of it.
+    ``firsts`` has for each mapped location, by number, a tensor and a flat element of it.
     """
 
     def __init__(self, reduced: Reduced, firsts: IntArray) -> None:
@@ -173,18 +155,10 @@ class Expansion:
         return {key: run for run, key in enumerate(keys)}
 
     def boxes(self, where: IntArray) -> dict[int, list[Box]]:
-        """Return the boxes of each free tensor.
+        """Return the boxes of each free tensor; their origins are tensors as well.
 
-        Parameters
-        ----------
-        where
-            For each free cell the number of a location, or of the free cell that owns the
-            fresh location that it takes.
-
-        Returns
-        -------
-        dict
-            By tensor; the origins of boxes are tensors as well.
+        ``where`` has for each free cell the number of a location, or of the free cell that owns the
+        fresh location that it takes.
         """
         parts = self.slotted.system.parts
         found: dict[int, list[Box]] = defaultdict(list)
@@ -361,51 +335,28 @@ NAMED = -2
 
 @dataclass(frozen=True, eq=False)
 class BoxGrid:
-    """Positions of the blocks of a part.
+    """Positions of the blocks of a part."""
 
-    Parameters
-    ----------
-    to
-        For each axis what the first value of each of its runs adds to the flat element.
-    unit
-        For each axis what one step within a run adds.
-    length
-        For each axis the lengths of its runs.
-    origin
-        One entry per block: the part whose locations it takes, :data:`NAMED`, or :data:`OPEN`.
-    start
-        One entry per block: the flat element of that part where its first element lies.
-    steps
-        For each axis, one entry per block: what one step within a run adds to that.
-    """
-
+    # for each axis what the first value of each of its runs adds to the flat element
     to: tuple[IntArray, ...]
-    unit: tuple[int, ...]
-    length: tuple[IntArray, ...]
-    origin: IntArray
+    unit: tuple[int, ...]  # for each axis what one step within a run adds
+    length: tuple[IntArray, ...]  # for each axis the lengths of its runs
+    origin: IntArray  # one entry per block: the part whose locations it takes, `NAMED`, or `OPEN`
+    # one entry per block: the flat element of that part where its first element lies
     start: IntArray
+    # for each axis, one entry per block: what one step within a run adds to that
     steps: tuple[IntArray, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class _Spans:
-    """Boxes of blocks: ranges of indices along each axis, one column per box.
+    """Boxes of blocks: ranges of indices along each axis, one column per box."""
 
-    Parameters
-    ----------
-    first, end
-        For each axis the first index, and the one after the last.
-    origin, start
-        As in a field, for the first block.
-    rate
-        For each axis what one step within it adds; 0 where there is only one.
-    """
-
-    first: IntArray
+    first: IntArray  # `first`, `end`: for each axis the first index, and the one after the last
     end: IntArray
-    origin: IntArray
+    origin: IntArray  # `origin`, `start`: as in a field, for the first block
     start: IntArray
-    rate: IntArray
+    rate: IntArray  # for each axis what one step within it adds; 0 where there is only one
 
     def __getitem__(self, which: IntArray) -> _Spans:
         return _Spans(
@@ -497,17 +448,9 @@ def field_of(
     """Return where all blocks of a free part lie.
 
     Rooms are open where two of their slots have positions of one type, so that the answer may
-    depend on these.
-
-    Parameters
-    ----------
-    models
-        Strand and position of each representative, by type and number.
-    choices
-        For each slot of the part the runs that it goes through, ascending.
-    where
-        For each free cell the number of a location, or of the free cell that owns the fresh
-        location that it takes.
+    depend on these.  ``models`` are strand and position of each representative, by type and number;
+    ``choices`` for each slot of the part the runs that it goes through, ascending; ``where`` is
+    that of :meth:`Expansion.boxes`.
     """
     cells = reduced.cells
     orbits = cells.orbits
@@ -563,14 +506,10 @@ def _follow(
     here: tuple[IntArray, ...],
     cell: IntArray,
 ) -> None:
-    """Fill in the blocks that follow one part.
+    """Fill in the blocks, ``here``, that follow one part.
 
-    Parameters
-    ----------
-    first
-        For each axis strand and position of the representative of each of its runs.
-    here, cell
-        The blocks, and the flat cell of ``origin`` that each one's representative lies at.
+    ``first`` has for each axis strand and position of the representative of each of its runs;
+    ``cell`` is the flat cell of ``origin`` that each block's representative lies at.
     """
     cells = reduced.cells
     orbits = cells.orbits

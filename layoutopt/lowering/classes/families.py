@@ -33,26 +33,14 @@ NOTHING = -1
 
 @dataclass(frozen=True)
 class Relation:
-    """Pairs of elements of two parts.
+    """Pairs of elements of two parts."""
 
-    Parameters
-    ----------
-    out, inp
-        Numbers of the two parts; ``inp`` may be :data:`NOTHING`.
-    out_start, in_start
-        Flat elements at which all loops begin.
-    loops
-        ``(extent, out_stride, in_stride)`` in flat elements.
-    pair
-        Number of the ValuedPair, or :data:`VIEW`.
-    """
-
-    out: int
+    out: int  # `out`, `inp`: numbers of the two parts; `inp` may be `NOTHING`
     inp: int
-    out_start: int
+    out_start: int  # `out_start`, `in_start`: flat elements at which all loops begin
     in_start: int
-    loops: tuple[Loop, ...]
-    pair: int = VIEW
+    loops: tuple[Loop, ...]  # `(extent, out_stride, in_stride)` in flat elements
+    pair: int = VIEW  # number of the ValuedPair, or `VIEW`
 
     def part(self, side: int) -> int:
         """Return the part of one side: 0 is ``out``, 1 is ``inp``."""
@@ -78,25 +66,13 @@ class Relation:
 
 @dataclass(frozen=True)
 class TensorRun:
-    """A run of elements of one tensor.
+    """A run of elements of one tensor."""
 
-    Parameters
-    ----------
-    tensor
-        Number of the tensor.
-    start, size
-        The first flat element, and how many there are.
-    root
-        Whether the elements have locations of their own, or are free.
-    free
-        Whether some of them come from a sink.
-    """
-
-    tensor: int
-    start: int
+    tensor: int  # number of the tensor
+    start: int  # `start`, `size`: the first flat element, and how many there are
     size: int
-    root: bool
-    free: bool
+    root: bool  # whether the elements have locations of their own, or are free
+    free: bool  # whether some of them come from a sink
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,13 +101,7 @@ def canonical_relation(family: Relation) -> Relation | None:
 
 
 def system_of(graph: GraphStore, group: Group, free: Sequence[bool]) -> System:
-    """Return the parts and families of a group.
-
-    Parameters
-    ----------
-    free
-        For each tensor whether some of its elements come from a sink.
-    """
+    """Return the parts and families of a group, some of whose tensors have elements of sinks."""
     place = {t: p for p, t in enumerate(group.tensors)}
     parts, families = [], []
     for t in group.tensors:
@@ -160,15 +130,7 @@ def system_of(graph: GraphStore, group: Group, free: Sequence[bool]) -> System:
 def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> Iterator[Box]:
     """Yield where the output elements of a view come from, by carrier, as NumPy's views have it.
 
-    Parameters
-    ----------
-    shapes, out
-        The shapes of the carriers and of the output.
-
-    Returns
-    -------
-    iterator
-        Boxes labelled by carriers' numbers; each output element is in one of them.
+    Boxes are labelled by carriers' numbers; each output element is in one of them.
     """
     if isinstance(op, Concat):
         steps, start = strides(out), 0

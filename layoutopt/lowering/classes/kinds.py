@@ -29,11 +29,7 @@ from layoutopt.network.problem import IntArray, Labelling
 def placed(reduced: Reduced, where: IntArray) -> IntArray:
     """Return where free cells lie, names replaced by fixed cells where edges know one.
 
-    Parameters
-    ----------
-    where
-        For each free cell the number of a location, or of the free cell that owns the fresh
-        location that it takes.
+    ``where`` is that of :meth:`Expansion.boxes`.
     """
     numbers = reduced.edges.numbers
     if not numbers.pool:
@@ -57,25 +53,13 @@ NOWHERE = -1
 
 @dataclass(frozen=True, eq=False)
 class LiftedKind:
-    """All groups that are the same problem, with its cells as if they were elements.
-
-    Parameters
-    ----------
-    inner
-        The cells' problem.
-    reduced
-        The cells, and how many elements they stand for.
-    tied
-        The number of sink elements, in one group, that a pair reaches.
-    sure
-        What pairs of tensors that are always alike earn in one group.
-    """
+    """All groups that are the same problem, with its cells as if they were elements."""
 
     graph: GraphStore
-    inner: GroupKind
-    reduced: Reduced
-    tied: int
-    sure: int
+    inner: GroupKind  # the cells' problem
+    reduced: Reduced  # the cells, and how many elements they stand for
+    tied: int  # the number of sink elements, in one group, that a pair reaches
+    sure: int  # what pairs of tensors that are always alike earn in one group
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -156,25 +140,11 @@ def lift_kind(
     contested: bool = False,
     tiles: int = 0,
 ) -> LiftedKind:
-    """Find representative cells of a group, and their problem.
+    """Find representative cells of groups of one key, and their problem.
 
-    Parameters
-    ----------
-    groups
-        Groups of one key.
-    free
-        For each tensor whether some of its elements come from a sink.
-    values
-        The value of each of the graph's pairs, as multiples of one unit.
-    contested
-        Whether barrier order limits the choice in the group.
-    tiles
-        With a number of tiles, components on different tiles are never of one class.
-
-    Raises
-    ------
-    SizeError
-        If views are too irregular.
+    Values are those of the graph's pairs, as multiples of one unit; in contested groups barrier
+    order limits the choice.  With a number of tiles, components on different tiles are never of one
+    class. Raises ``SizeError`` if views are too irregular.
     """
     first = with_readers(graph, groups[0], conflicts) if contested else groups[0]
     reduced = reduce_group(graph, orbits_of(graph, first, free), values, tiles)

@@ -43,43 +43,26 @@ GAIN = 20
 
 @dataclass(frozen=True, eq=False)
 class Orbits:
-    """The orbits of a slotted system, and their representatives.
+    """The orbits of a slotted system, and their representatives."""
 
-    Parameters
-    ----------
-    slotted
-        The system.
-    runs
-        The runs of its slots.
-    joins
-        For each family and block the runs that it relates.
-    still
-        For each family and side ``{slot: run}`` where slots stay at one value.
-    type
-        The type of each strand.
-    copies, kept
-        The number of orbits of each type, and of its representatives.
-    first, count
-        For each strand the number of its first representative among those of its type, and how
-        many representatives it gives, which are its first positions.
-    rooted
-        For each slot whether its axis reaches a root.  Where it does not, positions are copies of
-        edges, not of elements.
-    colour
-        A colour of each run: runs of one colour, of two strands of a type, are images of each
-        other; no two runs of a strand share one.
-    """
-
-    slotted: Slotted
-    runs: Runs
-    joins: tuple[tuple[Joins, ...], ...]
+    slotted: Slotted  # the system
+    runs: Runs  # the runs of its slots
+    joins: tuple[tuple[Joins, ...], ...]  # for each family and block the runs that it relates
+    # for each family and side `{slot: run}` where slots stay at one value
     still: tuple[tuple[dict[int, int], dict[int, int]], ...]
-    type: IntArray
+    type: IntArray  # the type of each strand
+    # `copies`, `kept`: the number of orbits of each type, and of its representatives
     copies: IntArray
     kept: IntArray
+    # `first`, `count`: for each strand the number of its first representative among those of its
+    # type, and how many representatives it gives, which are its first positions
     first: IntArray
     count: IntArray
+    # for each slot whether its axis reaches a root. Where it does not, positions are copies of
+    # edges, not of elements
     rooted: IntArray
+    # a colour of each run: runs of one colour, of two strands of a type, are images of each other;
+    # no two runs of a strand share one
     colour: IntArray
 
     def twin(self, strand: IntArray, colour: IntArray) -> IntArray:
@@ -100,16 +83,9 @@ class Orbits:
 def find_orbits(slotted: Slotted, codes: Sequence[TileMap | None]) -> Orbits:
     """Cut slots into runs, classify strands, and choose representatives.
 
-    Parameters
-    ----------
-    codes
-        For each part the names of its locations, if it has any: only locations of one name can
-        be exchanged.
-
-    Raises
-    ------
-    SizeError
-        If views are so irregular that too many values would have to be told apart.
+    ``codes`` are for each part the names of its locations, if it has any: only locations of one
+    name can be exchanged.  Raises ``SizeError`` if views are so irregular that too many values
+    would have to be told apart.
     """
     blocks, where = _block_segments(slotted)
     axis = _axes(slotted)
@@ -249,10 +225,7 @@ def _check_gain(slotted: Slotted, runs: Runs) -> None:
 def _first_colours(runs: Runs, joins: Sequence[Joins], told: IntArray) -> tuple[IntArray, int]:
     """Return equal numbers for runs of one slot with the same marks, and how many there are.
 
-    Parameters
-    ----------
-    told
-        Which runs are like no other.
+    Runs that are ``told`` apart are like no other.
     """
     alone = np.where(told, np.arange(len(told)), -1)
     colours = distinct([runs.slot, alone])[1]

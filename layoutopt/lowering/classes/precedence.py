@@ -20,12 +20,7 @@ def conflicts_by_classes(
 ) -> PrecedenceConflicts:
     """Return the barriers that can exclude each other, and which reads outputs of which.
 
-    Parameters
-    ----------
-    barriers, groups
-        Op numbers of the barriers, and numbers of the groups, that lie on possible cycles.
-    free
-        For each tensor whether some of its elements come from a sink.
+    Barriers, by op numbers, and groups are those that lie on possible cycles.
     """
     place = {b: k for k, b in enumerate(barriers)}
     firsts = first_alike(graph)

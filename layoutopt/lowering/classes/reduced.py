@@ -37,70 +37,44 @@ CELLS_LIMIT = 3 * 10**7
 
 @dataclass(frozen=True, eq=False)
 class TracedCells:
-    """The cells of all parts, traced to their roots.
-
-    Parameters
-    ----------
-    numbers
-        Numbers of the cells of free root parts, then of fixed ones, then of mapped locations.
-    roots
-        The root parts in that order.
-    tensors
-        For each part the numbers of its cells' roots, -1 where a cell stands for nothing.
-    names
-        For the cell of each number its location: that of its name, or its own.
-    """
+    """The cells of all parts, traced to their roots."""
 
     cells: Representatives
+    # numbers of the cells of free root parts, then of fixed ones, then of mapped locations
     numbers: Numbering
-    roots: tuple[int, ...]
+    roots: tuple[int, ...]  # the root parts in that order
+    # for each part the numbers of its cells' roots, -1 where a cell stands for nothing
     tensors: tuple[Array, ...]
-    names: IntArray
+    names: IntArray  # for the cell of each number its location: that of its name, or its own
 
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """A group's edges on representative cells.
-
-    Parameters
-    ----------
-    edges
-        Edges between cells; its numbers count the cells of free root parts, then those of fixed
-        ones, then mapped locations.
-    roots
-        The root parts in that order, free ones first.
-    tensors
-        For each part the numbers of its cells' roots, -1 where a cell stands for nothing.
-    agree, earn
-        For each edge the number of element edges that it stands for, as an index of ``times``.
-    times
-        Those numbers.
-    at
-        For each free cell and location that an edge ties it to, a fixed cell at that location:
-        rows of free cells, locations, and fixed cells.
-    """
+    """A group's edges on representative cells."""
 
     cells: Representatives
+    # edges between cells; its numbers count the cells of free root parts, then those of fixed ones,
+    # then mapped locations
     edges: Edges
-    roots: tuple[int, ...]
+    roots: tuple[int, ...]  # the root parts in that order, free ones first
+    # for each part the numbers of its cells' roots, -1 where a cell stands for nothing
     tensors: tuple[Array, ...]
+    # `agree`, `earn`: for each edge the number of element edges that it stands for, as an index of
+    # `times`
     agree: IntArray
     earn: IntArray
-    times: tuple[Fraction, ...]
+    times: tuple[Fraction, ...]  # those numbers
+    # for each free cell and location that an edge ties it to, a fixed cell at that location: rows
+    # of free cells, locations, and fixed cells
     at: IntArray
 
 
 def reduce_group(
     graph: GraphStore, orbits: Orbits, values: Sequence[int], tiles: int = 0
 ) -> Reduced:
-    """Trace the representative cells of a group.
+    """Trace the representative cells of a group; values of pairs are in one unit.
 
-    Parameters
-    ----------
-    values
-        The value of each of the graph's pairs, as multiples of one unit.
-    tiles
-        As for :func:`~layoutopt.lowering.elements.numbering.number_roots`.
+    ``tiles`` is that of :func:`~layoutopt.lowering.elements.numbering.number_roots`.
     """
     traced = trace_group(graph, orbits, tiles)
     builder = _Edges(traced)
@@ -111,17 +85,9 @@ def reduce_group(
 
 
 def trace_group(graph: GraphStore, orbits: Orbits, tiles: int = 0) -> TracedCells:
-    """Trace the representative cells of all parts.
+    """Trace the representative cells of all parts; raise ``SizeError`` if there are too many.
 
-    Parameters
-    ----------
-    tiles
-        As for :func:`~layoutopt.lowering.elements.numbering.number_roots`.
-
-    Raises
-    ------
-    SizeError
-        If there are too many.
+    ``tiles`` is that of :func:`~layoutopt.lowering.elements.numbering.number_roots`.
     """
     cells = keep_cells(orbits)
     count = sum(math.prod(cells.shape(p)) for p in range(len(orbits.slotted.of)))
@@ -261,12 +227,8 @@ class _Edges:
 def added(worth: list[int], which: IntArray, of: IntArray, count: int) -> WeightArray:
     """Add up numbers by group, exactly.
 
-    Parameters
-    ----------
-    worth, which
-        The distinct numbers, and which one each row has.
-    of, count
-        The group of each row, and how many there are.
+    ``worth`` holds the distinct numbers, ``which`` the one that each row has, ``of`` the group of
+    each row, of which there are ``count``.
     """
     small = sum(map(abs, worth)) * max(len(which), 1) < 2**62
     table = np.array(worth, np.int64 if small else object)

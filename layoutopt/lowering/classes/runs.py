@@ -29,39 +29,22 @@ VALUES_LIMIT = 4 * 10**6
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """A relation of the values of two slots, or a set of values of one.
+    """A relation of the values of two slots, or a set of values of one."""
 
-    Parameters
-    ----------
-    out, inp
-        Numbers of the slots; ``inp`` is
-        :data:`~layoutopt.lowering.classes.families.NOTHING` for a set.
-    out_start, in_start
-        First values; those of ``inp`` go up or down from there.
-    length
-        How many values follow each other.
-    sign
-        1 where both sides go up, -1 where ``inp`` goes down.
-    mark
-        What tells the pieces of a set apart, if anything does.
-    """
-
-    out: int
+    out: int  # `out`, `inp`: numbers of the slots; `inp` is `NOTHING` for a set
     inp: int
+    # `out_start`, `in_start`: first values; those of `inp` go up or down from there
     out_start: IntArray
     in_start: IntArray
-    length: IntArray
-    sign: IntArray
-    mark: IntArray | None = None
+    length: IntArray  # how many values follow each other
+    sign: IntArray  # 1 where both sides go up, -1 where `inp` goes down
+    mark: IntArray | None = None  # what tells the pieces of a set apart, if anything does
 
 
 def segments_of(family: Relation, block: SlotBlock, slots: Sequence[Slot]) -> Segments:
     """Return the segments of one block of a family.
 
-    Raises
-    ------
-    SizeError
-        If the block is irregular and too large to be written down.
+    Raises ``SizeError`` if the block is irregular and too large to be written down.
     """
     out = slots[block.out]
     inp = None if block.inp == NOTHING else slots[block.inp]
@@ -110,13 +93,7 @@ def _written(family: Relation, block: SlotBlock, out: Slot, inp: Slot | None) ->
 
 
 def check_count(values: int) -> None:
-    """Refuse to write too many values of slots down.
-
-    Raises
-    ------
-    SizeError
-        If there are more than :data:`VALUES_LIMIT`.
-    """
+    """Raise ``SizeError`` for more than :data:`VALUES_LIMIT` values of slots to write down."""
     if values > VALUES_LIMIT:
         raise SizeError(
             f"irregular views: {values:,} values would have to be told apart, the limit is "
@@ -142,14 +119,10 @@ def marked_strides(codes: TileMap) -> Iterator[int]:
 
 
 def marked_digits(codes: TileMap, bounds: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield first and last digit of each axis along which names change.
+    """Yield first and last digit of each axis along which names of a part's locations change.
 
-    Parameters
-    ----------
-    codes
-        The names of a part's locations, by number.
-    bounds
-        What one step of each of the part's digits means in flat elements, ascending from 1.
+    ``bounds`` are what one step of each of the part's digits means in flat elements, ascending from
+    1.
     """
     for axis in _telling(codes):
         stride, around = codes.strides[axis], codes.strides[axis] * codes.shape[axis]
@@ -159,21 +132,10 @@ def marked_digits(codes: TileMap, bounds: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def marks_of(codes: TileMap, slots: Sequence[Slot], numbers: Sequence[int]) -> list[Segments]:
-    """Return for each slot along which names change its intervals of one name.
+    """Return the intervals of one name of each slot along which names of locations change.
 
-    Parameters
-    ----------
-    codes
-        The names of a part's locations, by number.
-    slots
-        All slots.
-    numbers
-        The numbers of the part's own slots, each of which holds whole axes.
-
-    Raises
-    ------
-    SizeError
-        If too many values would have to be told apart.
+    ``numbers`` are those of the part's own slots, each of which holds whole axes.  Raises
+    ``SizeError`` if too many values would have to be told apart.
     """
     axes: dict[int, list[int]] = defaultdict(list)
     for axis in _telling(codes):
@@ -212,26 +174,15 @@ def _marks(codes: TileMap, slot: Slot, number: int, axes: Sequence[int]) -> Segm
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """The runs of all slots, numbered through.
+    """The runs of all slots, numbered through."""
 
-    Parameters
-    ----------
-    slot, start, length
-        Of each run: its slot, first value, and number of values.
-    first
-        Number of the first run of each slot, and the number of runs.
-    strand
-        The strand of each run.
-    reversed
-        Whether a run's values go down while its strand's positions go up.
-    """
-
+    # `slot`, `start`, `length`: of each run: its slot, first value, and number of values
     slot: IntArray
     start: IntArray
     length: IntArray
-    first: IntArray
-    strand: IntArray
-    reversed: IntArray
+    first: IntArray  # number of the first run of each slot, and the number of runs
+    strand: IntArray  # the strand of each run
+    reversed: IntArray  # whether a run's values go down while its strand's positions go up
 
     def at(self, slot: int, values: IntArray) -> IntArray:
         """Return the runs that hold values of one slot."""
@@ -264,21 +215,10 @@ def cut_runs(
     single: Mapping[int, IntArray],
     ties: Sequence[StrandTie],
 ) -> tuple[Runs, list[Joins]]:
-    """Cut slots into runs.
+    """Cut slots into runs, and return for each of ``segments`` which of them it relates.
 
-    Parameters
-    ----------
-    segments
-        All relations and sets of values.
-    single
-        Values of some slots that become runs of their own.
-    ties
-        Values, single ones, that belong together.
-
-    Returns
-    -------
-    runs, joins
-        The runs, and for each of ``segments`` which of them it relates.
+    Segments are all relations and sets of values; ``single`` are values of some slots that become
+    runs of their own; ``ties`` are single values that belong together.
     """
     cuts = _Cuts(slots, segments)
     cuts.add(_ends(slots, segments, single))
@@ -409,13 +349,9 @@ def _strands(
 ) -> tuple[IntArray, IntArray]:
     """Return the strand of each run, and its direction there.
 
-    Every run stands twice, once for each direction; a join that turns direction crosses over.
-
-    Returns
-    -------
-    strand, direction
-        Direction is 0 if values and positions go up together, 1 if one goes down, -1 if the
-        strand meets itself reversed.
+    Every run stands twice, once for each direction; a join that turns direction crosses over.  The
+    direction is 0 if values and positions go up together, 1 if one goes down, -1 if the strand
+    meets itself reversed.
     """
     count = len(runs.slot)
     ends = [(j.out, j.inp, j.sign) for j in joins if len(j.out) and j.inp[0] >= 0]

@@ -30,18 +30,9 @@ def settle_digits(
 ) -> tuple[System, Chains]:
     """Return a system whose loops run within digits where possible, and the chains.
 
-    Parameters
-    ----------
-    shapes
-        The shape of the tensor of each part.  The tensors' own strides are settled first, or a
-        stride of some slice could come before them and leave no room.
-    marked
-        For each part the strides along which its locations' names change; they come first.
-
-    Raises
-    ------
-    SizeError
-        If there are too many families.
+    The strides along which names of a part's locations change (``marked``) come first, then the
+    strides of the tensors themselves (``shapes``, by part), or a stride of some slice could come
+    before them and leave no room.  Raises ``SizeError`` if there are too many families.
     """
     chains: Chains = [[] for _ in system.parts]
     for part, chain, strides in zip(system.parts, chains, marked, strict=False):
@@ -159,12 +150,7 @@ def _split(family: Relation, chains: Chains) -> list[Relation] | None:
 def _peeled(family: Relation, k: int, side: int, phase: int, whole: int) -> list[Relation]:
     """Split loop ``k`` into a head, whole digits and a tail.
 
-    Parameters
-    ----------
-    phase
-        At which step of a digit the loop begins.
-    whole
-        Number of steps in a digit.
+    The loop begins at step ``phase`` of a digit, which has ``whole`` steps.
     """
     family = _upwards(family, k, side)
     extent, out, inp = family.loops[k]
@@ -209,20 +195,13 @@ def _with_loops(family: Relation, k: int, first: int, loops: tuple[Loop, ...]) -
 
 @dataclass(frozen=True)
 class Slot:
-    """Digits of one part, as one number.
-
-    Parameters
-    ----------
-    digits
-        ``(weight, size, radix)`` of each digit, ascending: what one step of it means in flat
-        elements, how many values it has, and what one step means in the slot's number.
-    size
-        Number of values.
-    """
+    """Digits of one part, as one number."""
 
     part: int
+    # `(weight, size, radix)` of each digit, ascending: what one step of it means in flat elements,
+    # how many values it has, and what one step means in the slot's number
     digits: tuple[tuple[int, int, int], ...]
-    size: int
+    size: int  # number of values
 
     def value(self, flat: int | IntArray) -> IntArray:
         """Return the slot's number in flat elements of the part."""
@@ -261,41 +240,24 @@ class Slot:
 
 @dataclass(frozen=True)
 class SlotBlock:
-    """Loops of a family that run through one slot of each side.
+    """Loops of a family that run through one slot of each side."""
 
-    Parameters
-    ----------
-    out, inp
-        Numbers of the slots; ``inp`` is :data:`NOTHING` where the loops do not move there.
-    loops
-        ``(extent, out_stride, in_stride)``; empty where a slot stays at one value.
-    """
-
+    # `out`, `inp`: numbers of the slots; `inp` is `NOTHING` where the loops do not move there
     out: int
     inp: int
+    # `(extent, out_stride, in_stride)`; empty where a slot stays at one value
     loops: tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Slotted:
-    """A system with its slots.
-
-    Parameters
-    ----------
-    slots
-        All slots.
-    of
-        The numbers of each part's slots.
-    blocks
-        The blocks of each family.
-    constants
-        For each family and side the slots that no block runs through.
-    """
+    """A system with its slots."""
 
     system: System
-    slots: tuple[Slot, ...]
-    of: tuple[tuple[int, ...], ...]
-    blocks: tuple[tuple[SlotBlock, ...], ...]
+    slots: tuple[Slot, ...]  # all slots
+    of: tuple[tuple[int, ...], ...]  # the numbers of each part's slots
+    blocks: tuple[tuple[SlotBlock, ...], ...]  # the blocks of each family
+    # for each family and side the slots that no block runs through
     constants: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 
@@ -322,10 +284,7 @@ def find_slots(
 ) -> Slotted:
     """Join digits to slots, and loops to blocks.
 
-    Parameters
-    ----------
-    together
-        For each part ranges of digits, first and last, that must share a slot.
+    For each part, ranges of digits, first and last, that are ``together`` share a slot.
     """
     first = np.cumsum([0, *(len(chain) + 1 for chain in chains)]).tolist()
     union = _Union(first[-1])

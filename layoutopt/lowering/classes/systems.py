@@ -164,17 +164,8 @@ def orbits_of(
 ) -> Orbits:
     """Return the one-dimensional orbits of a group's tensors.
 
-    Parameters
-    ----------
-    free
-        For each tensor whether some of its elements come from a sink.
-    lowest
-        Whether index 0 of broadcast dimensions is told from the rest.
-
-    Raises
-    ------
-    SizeError
-        If views are too irregular.
+    If ``lowest``, index 0 of broadcast dimensions is told from the rest.  Raises ``SizeError`` if
+    views are too irregular.
     """
     system = system_of(graph, group, free)
     system = cut_regions(lowest_apart(system) if lowest else system)

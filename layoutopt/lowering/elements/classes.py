@@ -36,23 +36,10 @@ def mix(values: NDArray[Any], salt: int = 0) -> Hash:
 
 
 def refine(component: IntArray, colour: IntArray, ends: IntArray, kind: IntArray) -> IntArray:
-    """Return colours that tell all nodes of each component apart.
+    """Return colours that tell all nodes of each component apart, as small integers.
 
-    Parameters
-    ----------
-    component
-        Component of each node.
-    colour
-        What is known to tell nodes apart, the same for all components.
-    ends
-        Shape ``(m, 2)``: edges between nodes.
-    kind
-        What tells edges apart.
-
-    Returns
-    -------
-    array
-        A colour for each node, as small integers; no two nodes of a component share one.
+    Colours of nodes that are given are the same for all components; ``kind`` is what tells edges,
+    shape ``(m, 2)``, apart.
     """
     hashes = mix(colour, 1)
     label = mix(kind, 2)
@@ -100,42 +87,22 @@ MANY = 256
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Components of a group's free elements, and their classes.
+    """Components of a group's free elements, and their classes."""
 
-    Parameters
-    ----------
-    component
-        Component of each free element.
-    class_of
-        Class of each component; -1 for an element that no edge touches.
-    copies
-        Number of components in each class.
-    representative
-        One component of each class.
-    node_colour
-        Colour of each free element; no two of one component share one.
-    label_colour
-        Colour of each earn edge's location; no two locations of one component share one.
-    """
-
-    component: IntArray
-    class_of: IntArray
-    copies: IntArray
-    representative: IntArray
-    node_colour: IntArray
+    component: IntArray  # component of each free element
+    class_of: IntArray  # class of each component; -1 for an element that no edge touches
+    copies: IntArray  # number of components in each class
+    representative: IntArray  # one component of each class
+    node_colour: IntArray  # colour of each free element; no two of one component share one
+    # colour of each earn edge's location; no two locations of one component share one
     label_colour: IntArray
 
 
 def find_classes(edges: Edges, node_colour: IntArray, location_colour: IntArray) -> Classes:
     """Split a group into components and find which are isomorphic.
 
-    Parameters
-    ----------
-    node_colour
-        What tells free elements apart from the start: small integers; elements of different
-        colour are never matched with each other.
-    location_colour
-        The same for locations, by number less the number of free elements.
+    Elements of different colours, small integers, are never matched with each other; nor are
+    locations, whose colours are by number less the number of free elements.
     """
     component, count = _components(edges.agree, edges.numbers.free)
     label_colour = location_colour[edges.earn.second - edges.numbers.free]
@@ -257,12 +224,7 @@ def _packed(number: IntArray, size: int) -> tuple[IntArray, int]:
 def _classified(where: IntArray, kind: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
     """Return class of each component, and size and first member of each class.
 
-    Parameters
-    ----------
-    where, kind
-        Component and kind of each edge.
-    count
-        Number of components.
+    ``where`` and ``kind`` are component and kind of each edge.
     """
     kinds = int(kind.max(initial=-1)) + 1
     if kinds <= FEW:

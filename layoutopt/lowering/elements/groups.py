@@ -38,28 +38,17 @@ from layoutopt.network.problem import IntArray
 
 @dataclass(frozen=True)
 class Group:
-    """Sinks that may influence each other, and the pairs that they are in.
+    """Sinks that may influence each other, and the pairs that they are in."""
 
-    Parameters
-    ----------
-    pairs
-        Numbers of the group's ValuedPairs.
-    tensors
-        Numbers of all tensors that these pairs' locations come from, ascending, which is an
-        order of evaluation; of those that are always alike only the first.
-    sinks
-        The sinks among them, but for those whose elements are all given.
-    fixed
-        Roots whose own locations can be taken: sources, fixed points and barrier outputs among
-        them, and whatever elements of their sinks are given.
-    firsts
-        For each tensor of the graph the first one that is always alike; see :func:`first_alike`.
-    """
-
-    pairs: tuple[int, ...]
+    pairs: tuple[int, ...]  # numbers of the group's ValuedPairs
+    # numbers of all tensors that these pairs' locations come from, ascending, which is an order of
+    # evaluation; of those that are always alike only the first
     tensors: tuple[int, ...]
-    sinks: tuple[int, ...]
+    sinks: tuple[int, ...]  # the sinks among them, but for those whose elements are all given
+    # roots whose own locations can be taken: sources, fixed points and barrier outputs among them,
+    # and whatever elements of their sinks are given
     fixed: tuple[int, ...]
+    # for each tensor of the graph the first one that is always alike; see `first_alike`
     firsts: Sequence[int] = field(repr=False)
 
 
@@ -77,13 +66,7 @@ def find_groups(graph: GraphStore, given: FixedElements) -> list[Group]:
 
 
 def link(graph: GraphStore, free: Sequence[bool]) -> IntArray:
-    """Return equal numbers for tensors that ops or ValuedPairs link through free ones.
-
-    Parameters
-    ----------
-    free
-        For each tensor whether some of its elements come from a sink.
-    """
+    """Return equal numbers for tensors that ops or ValuedPairs link through free ones."""
     links = [(a, b) for a, b, _ in graph.pairs if free[a] and free[b]]
     for i, op in enumerate(graph.ops):
         if op.kind is Kind.VIEW:
@@ -140,10 +123,7 @@ def sources_of(
 ) -> list[int]:
     """Return tensors, and all that their locations come from, ascending.
 
-    Parameters
-    ----------
-    firsts
-        For each tensor the one that is looked at in its stead.
+    ``firsts`` are for each tensor the one that is looked at in its stead.
     """
     every, todo = set(tensors), list(tensors)
     while todo:
@@ -191,28 +171,16 @@ def _tensor_key(
 
 @dataclass(frozen=True, eq=False)
 class PrecedenceConflicts:
-    """The barriers that can exclude each other.
+    """The barriers that can exclude each other."""
 
-    Parameters
-    ----------
-    barriers
-        Op numbers, in the order in which they are numbered elsewhere.
-    arcs
-        Shape ``(a, 2)``: the second barrier reads an output of the first.
-    reader_sets
-        The distinct sets of barriers that read some element; the first is empty.
-    readers
-        For sinks of contested groups, by tensor number: for each element the index of its
-        set in ``reader_sets``.
-    groups
-        Numbers of the groups in which the choice of locations is limited.
-    """
-
-    barriers: tuple[int, ...]
-    arcs: IntArray
+    barriers: tuple[int, ...]  # op numbers, in the order in which they are numbered elsewhere
+    arcs: IntArray  # shape (a, 2): the second barrier reads an output of the first
+    # the distinct sets of barriers that read some element; the first is empty
     reader_sets: list[tuple[int, ...]]
+    # for sinks of contested groups, by tensor number: for each element the index of its set in
+    # `reader_sets`
     readers: dict[int, IntArray]
-    groups: frozenset[int]
+    groups: frozenset[int]  # numbers of the groups in which the choice of locations is limited
 
     @property
     def lifted(self) -> bool:
@@ -232,13 +200,7 @@ def find_conflicts(
     barriers: Sequence[int],
     contested: Collection[int],
 ) -> PrecedenceConflicts:
-    """Look at barriers and groups that may lie on a cycle element by element.
-
-    Parameters
-    ----------
-    barriers, contested
-        Op numbers of the barriers, and numbers of the groups; see :func:`find_cycles`.
-    """
+    """Look at barriers and groups on possible cycles element by element."""
     sinks = [t for g in sorted(contested) for t in groups[g].sinks]
     starts = np.cumsum([0, *(size(graph.shapes[t]) for t in sinks)])
     roots = _root_tokens(graph, barriers, dict(zip(sinks, starts.tolist(), strict=False)), given)

@@ -45,16 +45,10 @@ def reduce_kind(
     given: FixedElements,
     tiles: int = 0,
 ) -> GroupKind:
-    """Trace a group and find the representatives of its components.
+    """Trace a group and find the representatives of its components; all groups have one key.
 
-    Parameters
-    ----------
-    groups
-        Groups of one key.
-    values
-        The value of each of the graph's pairs, as multiples of one unit.
-    tiles
-        With a number of tiles, components on different tiles are never of one class.
+    Values are those of the graph's pairs, as multiples of one unit.  With a number of tiles,
+    components on different tiles are never of one class.
     """
     edges = edges_of(graph, groups[0], values, given, tiles)
     numbers = edges.numbers
@@ -73,13 +67,7 @@ def reduce_kind(
 
 
 def origins_of(numbers: Numbering, apart: bool) -> IntArray:
-    """Return a number for the tensor of each location, and one for all mapped ones together.
-
-    Parameters
-    ----------
-    apart
-        Whether each mapped location has a number of its own instead.
-    """
+    """Return a number for the tensor of each location, and one for each mapped one, or for all."""
     sizes = np.diff(numbers.starts[len(numbers.sinks) :]).tolist()
     sizes += [1] * len(numbers.pool) if apart else [len(numbers.pool)]
     return np.repeat(_small(len(sizes)), sizes)
@@ -119,14 +107,9 @@ def represent(
 ) -> GroupKind:
     """Write the representatives of classes down as a labelling problem.
 
-    Parameters
-    ----------
-    read_by
-        For each free element the index of the set of barriers that read it; ``None`` where
-        order does not matter.
-    origin
-        For each location, by number less the number of free elements, the place among the
-        fixed tensors of the one that it is of.
+    ``read_by`` is for each free element the index of the set of barriers that read it, ``None``
+    where order does not matter; ``origin`` is for each location, by number less the number of free
+    elements, the place among the fixed tensors of the one that it is of.
     """
     free, component = edges.numbers.free, classes.component
     chosen = np.zeros(len(classes.class_of), bool)
@@ -186,35 +169,20 @@ TABLE = 2**16
 
 @dataclass(frozen=True, eq=False)
 class GroupKind:
-    """All groups that are the same problem.
-
-    Parameters
-    ----------
-    edges, classes
-        The elements of the first group; they stand for those of all.
-    nodes
-        The free elements that are the problem's nodes, ascending.
-    label_colour
-        Colour of each of the problem's labels.
-    label_key
-        For each label, ascending, its component times the number of roots, plus its
-        location.
-    problem
-        The representatives of the classes, weights multiplied by the number of copies.
-    given
-        Where elements of the group are given, or own other fresh locations than usual: for
-        each free element the number of the given location, or -1, and of the fresh one that
-        it owns.
-    """
+    """All groups that are the same problem."""
 
     graph: GraphStore
     groups: tuple[Group, ...]
-    edges: Edges
+    edges: Edges  # `edges`, `classes`: the elements of the first group; they stand for those of all
     classes: Classes
-    nodes: IntArray
-    label_colour: IntArray
+    nodes: IntArray  # the free elements that are the problem's nodes, ascending
+    label_colour: IntArray  # colour of each of the problem's labels
+    # for each label, ascending, its component times the number of roots, plus its location
     label_key: IntArray
+    # the representatives of the classes, weights multiplied by the number of copies
     problem: Labelling
+    # where elements of the group are given, or own other fresh locations than usual: for each free
+    # element the number of the given location, or -1, and of the fresh one that it owns
     given: tuple[IntArray, IntArray] | None = None
 
     @property
@@ -238,19 +206,10 @@ class GroupKind:
         return found, np.ones(len(found), np.int64)
 
     def put(self, components: IntArray, starts: IntArray, tiles: IntArray) -> IntArray:
-        """Return what every free element takes if components have tiles.
+        """Return what every free element takes, as :meth:`spread` does, if components have tiles.
 
-        Parameters
-        ----------
-        components, starts
-            Components, and where the tiles of the nodes of each begin in ``tiles``.
-        tiles
-            Tiles, those of a component in the order of its class's nodes.
-
-        Returns
-        -------
-        array
-            As of :meth:`spread`.
+        Tiles are those of the nodes of each component, in the order of its class's nodes, from
+        ``starts``.
         """
         classes = self.classes
         if not len(self.nodes):
@@ -273,36 +232,19 @@ class GroupKind:
         return int(np.count_nonzero(self.classes.class_of[self.classes.component] >= 0))
 
     def boxes(self, where: IntArray) -> list[list[Box]]:
-        """Return the boxes of each sink of the first group.
+        """Return the boxes of each sink of the first group; ``where`` is that of :meth:`spread`.
 
-        Parameters
-        ----------
-        where
-            What every free element takes; see :meth:`spread`.
-
-        Returns
-        -------
-        list
-            Origins of boxes count the group's sinks, then its fixed tensors; the one after the
-            last stands for the tiles of a tile memory.
+        Origins of boxes count the group's sinks, then its fixed tensors; the one after the last
+        stands for the tiles of a tile memory.
         """
         numbers = self.edges.numbers
         starts = numbers.starts[: len(numbers.sinks) + 1].tolist()
         return [boxes_of(*self._origins(where[a:b])) for a, b in pairwise(starts)]
 
     def spread(self, labels: IntArray) -> IntArray:
-        """Return what every free element of the first group takes.
+        """Return what every free element of the first group takes, from labels of all nodes.
 
-        Parameters
-        ----------
-        labels
-            A label for each of the problem's nodes.
-
-        Returns
-        -------
-        array
-            For each free element the number of a location, or of the free element that owns
-            the fresh location that it takes.
+        That is the number of a location, or of the free element that owns the fresh location.
         """
         where = self._chosen(labels)
         if self.given is None:
@@ -360,10 +302,8 @@ class GroupKind:
     def labels(self, origins: Origins) -> IntArray:
         """Return the labels that the problem's nodes have in given layouts.
 
-        Parameters
-        ----------
-        origins
-            For each sink, by tensor number, root tensor and flat element of each location.
+        ``origins`` are for each sink, by tensor number, root tensor and flat element of each
+        location.
         """
         where = self._numbers(origins)
         component = self.classes.component[self.nodes]

@@ -49,14 +49,9 @@ def owners(component: IntArray, labels: IntArray) -> IntArray:
 def find(
     table: tuple[IntArray, IntArray, IntArray], component: IntArray, colour: IntArray
 ) -> IntArray:
-    """Look things up by component and colour.
+    """Look components and colours up in a table of component, colour and thing.
 
-    Parameters
-    ----------
-    table
-        Component, colour and thing; equal component and colour mean equal things.
-    component, colour
-        What to look up; everything is there.
+    Everything is there; equal component and colour mean equal things.
     """
     owner, kind, thing = table
     wanted = unique(colour)
@@ -76,17 +71,10 @@ def find(
 
 
 def distinct(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Return the distinct rows of a table, in lexicographic order.
+    """Return the distinct rows of a table, and which of them each row is.
 
-    Parameters
-    ----------
-    columns
-        The table's columns, at least one, all of one length.
-
-    Returns
-    -------
-    rows, index
-        The columns of the distinct rows, stacked, and for each row of the table which it is.
+    The table is given as columns, at least one; the rows are in lexicographic order, as stacked
+    columns.
     """
     key, room = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
@@ -107,28 +95,16 @@ class Numbering:
 
     Sink elements come first, then the locations of fixed tensors without a mapping, then
     the distinct values of all mappings.
-
-    Parameters
-    ----------
-    sinks, fixed
-        The root tensors, in the order of their numbers.
-    starts
-        First number of each tensor of ``sinks`` and then of ``fixed``; a fixed tensor with
-        a mapping has no numbers of its own.  Its last entry is the first of the mappings.
-    free
-        Number of sink elements.
-    pool
-        The distinct mapping values, in order of their numbers.
-    total
-        Number of root elements and locations.
     """
 
-    sinks: tuple[int, ...]
+    sinks: tuple[int, ...]  # `sinks`, `fixed`: the root tensors, in the order of their numbers
     fixed: tuple[int, ...]
+    # first number of each tensor of `sinks` and then of `fixed`; a fixed tensor with a mapping has
+    # no numbers of its own. Its last entry is the first of the mappings
     starts: NDArray[np.int64]
-    free: int
-    pool: tuple[int | str, ...]
-    total: int
+    free: int  # number of sink elements
+    pool: tuple[int | str, ...]  # the distinct mapping values, in order of their numbers
+    total: int  # number of root elements and locations
 
     @property
     def dtype(self) -> np.dtype[np.int32] | np.dtype[np.int64]:
@@ -154,12 +130,9 @@ class Numbering:
         return {value: int(self.starts[-1]) + k for k, value in enumerate(self.pool)}
 
     def locate(self, graph: GraphStore, tensors: Array, elements: Array) -> Array:
-        """Return the numbers of locations, -1 where the group does not know one.
+        """Return the numbers of locations; -1 where the group knows none, or the tensor is -1.
 
-        Parameters
-        ----------
-        tensors, elements
-            Root tensor and flat element of each; a tensor of -1 is none.
+        Locations are given as root tensors and flat elements.
         """
         where = np.full(len(tensors), -1, self.dtype)
         for t in unique(tensors[tensors >= 0]).tolist():
@@ -171,10 +144,7 @@ class Numbering:
 def number_roots(graph: GraphStore, group: Group, tiles: int = 0) -> Numbering:
     """Number the root elements of a group.
 
-    Parameters
-    ----------
-    tiles
-        The names ``0 .. tiles-1`` come first in the pool, whether they occur or not.
+    The names ``0 .. tiles-1`` come first in the pool, whether they occur or not.
     """
     sizes = [size(graph.shapes[t]) for t in group.sinks]
     free = sum(sizes)
@@ -214,60 +184,28 @@ def _sink_array(graph: GraphStore, numbers: Numbering, given: FixedElements, t: 
 
 @dataclass(frozen=True, eq=False)
 class EdgeList:
-    """Edges with their values; parallel ones are not merged.
+    """Edges with their values; parallel ones are not merged."""
 
-    Parameters
-    ----------
-    first
-        A free element each.
-    second
-        Another free element, or a location.
-    value
-        Index of the value in :attr:`Edges.values`.
-    """
-
-    first: IntArray
-    second: IntArray
-    value: IntArray
+    first: IntArray  # a free element each
+    second: IntArray  # another free element, or a location
+    value: IntArray  # index of the value in :attr:`Edges.values`
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """All edges of a group.
+    """All edges of a group."""
 
-    Parameters
-    ----------
-    numbers
-        How roots are numbered.
-    values
-        The distinct values of edges, as multiples of the graph's unit.
-    agree
-        Edges between two different free elements.
-    earn
-        Edges between a free element and a location.
-    constant
-        What is earned whatever is chosen, in the graph's unit.
-    """
-
-    numbers: Numbering
-    values: tuple[int, ...]
-    agree: EdgeList
-    earn: EdgeList
-    constant: int
+    numbers: Numbering  # how roots are numbered
+    values: tuple[int, ...]  # the distinct values of edges, as multiples of the graph's unit
+    agree: EdgeList  # edges between two different free elements
+    earn: EdgeList  # edges between a free element and a location
+    constant: int  # what is earned whatever is chosen, in the graph's unit
 
 
 def edges_of(
     graph: GraphStore, group: Group, values: list[int], given: FixedElements, tiles: int = 0
 ) -> Edges:
-    """Trace a group and collect its edges.
-
-    Parameters
-    ----------
-    values
-        The value of each of the graph's pairs, as multiples of one unit.
-    tiles
-        As for :func:`~layoutopt.lowering.elements.numbering.number_roots`.
-    """
+    """Trace a group and collect its edges; values are those of the graph's pairs, in one unit."""
     numbers = number_roots(graph, group, tiles)
     arrays = flow(
         graph,
