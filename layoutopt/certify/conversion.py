@@ -43,38 +43,23 @@ MICROSOFT = "microsoft"
 
 @dataclass(frozen=True)
 class Asked:
-    """The arguments of :func:`layoutopt.converting.convert` that define the problem.
+    """The arguments of :func:`layoutopt.converting.convert` that define the problem."""
 
-    Parameters
-    ----------
-    objective
-        Objectives in order, such as ``"count,bytes"``.
-    layout, padding, backend
-        Required layouts of ops, as strings; a backend's name.
-    costs
-        The content of a file of costs.
-    free_io
-        Whether layouts of inputs and outputs may change.
-    microsoft
-        Whether products may become ops of onnxruntime; false if missing in a certificate.
-    """
-
-    objective: str
+    objective: str  # objectives in order, such as `"count,bytes"`
+    # `layout`, `padding`, `backend`: required layouts of ops, as strings; a backend's name
     layout: str | None = None
     padding: bool = False
     backend: str | None = None
-    costs: str | None = None
-    free_io: bool = False
+    costs: str | None = None  # the content of a file of costs
+    free_io: bool = False  # whether layouts of inputs and outputs may change
+    # whether products may become ops of onnxruntime; false if missing in a certificate
     microsoft: bool = False
 
     @classmethod
     def of(cls, given: object) -> Asked:
         """Parse a certificate's arguments.
 
-        Raises
-        ------
-        Refused
-            If an argument is missing or has a wrong type.
+        Raises ``Refused`` if one is missing or has a wrong type.
         """
         flags = ("padding", "free_io", "microsoft")
         allowed = {**dict.fromkeys(flags, (bool,)), "objective": (str,)}
@@ -93,10 +78,7 @@ class Asked:
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of :func:`layoutopt.conversion.convert.state_graph`.
 
-        Raises
-        ------
-        Refused
-            If an argument is invalid.
+        Raises ``Refused`` if one is invalid.
         """
         try:
             return self._arguments()
@@ -141,12 +123,7 @@ Place = tuple[int, int]
 def folding(statement: Statement, useful: Sequence[Sequence[int]]) -> list[list[int]]:
     """Return the replacement of each mode of each op; the mode itself if there is none.
 
-    Parameters
-    ----------
-    statement
-        The ops.
-    useful
-        For each op the modes that remain, at least one.
+    ``useful`` holds for each op the modes that remain, at least one.
     """
     return _Folding(statement.ops, useful).folded()
 
@@ -227,21 +204,14 @@ FORMAT, PROBLEM = "layoutopt/certificate/1", "conversion"
 
 @dataclass(frozen=True)
 class ConversionVerdict:
-    """Cost and bound that a certificate proves for a network.
+    """Cost and bound that a certificate proves for a network."""
 
-    Parameters
-    ----------
-    asked
-        The problem.
-    score, bound
-        For each objective the cost of the layouts, and a lower bound for all layouts.
-    graphs, unverified
-        Number of graphs of the network, and of those with unverified bounds.
-    """
-
-    asked: Asked
+    asked: Asked  # the problem
+    # `score`, `bound`: for each objective the cost of the layouts, and a lower bound for all
+    # layouts
     score: tuple[int, ...]
     bound: tuple[int, ...]
+    # `graphs`, `unverified`: number of graphs of the network, and of those with unverified bounds
     graphs: int
     unverified: int
 
@@ -259,19 +229,8 @@ class ConversionVerdict:
 def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None) -> dict[str, Any]:
     """Return the certificate of a conversion as plain data.
 
-    Parameters
-    ----------
-    result
-        The conversion.
-    asked
-        The problem.
-    limits
-        Limits of the search for evidence; bounds without evidence remain unverified.
-
-    Raises
-    ------
-    InputError
-        If some ops could not be converted, as the problem was then changed.
+    Bounds without evidence remain unverified.  Raises ``InputError`` if some ops could not be
+    converted, as the problem was then changed.
     """
     if result.partial:
         raise InputError("no certificate, as some ops could not be converted; see the notes")
@@ -285,15 +244,7 @@ def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None
 
 
 def certify_graph(conversion: Conversion, limits: Limits | None = None) -> dict[str, Any]:
-    """Return the statement of one graph, and the claim with its evidence.
-
-    Parameters
-    ----------
-    conversion
-        The conversion of the graph.
-    limits
-        As for :func:`certify`.
-    """
+    """Return the statement of one graph, and the claim with its evidence."""
     found = conversion.state()
     statement = checker.stated(found.document)
     weights = statement.weights()
@@ -325,23 +276,10 @@ def certify_graph(conversion: Conversion, limits: Limits | None = None) -> dict[
 def check_certificate(
     model: Model | str | Path, certificate: object, output: Model | str | Path | None = None
 ) -> ConversionVerdict:
-    """Verify a certificate for a network.
+    """Verify a certificate for a network, and count the transforms of the converted one.
 
-    Parameters
-    ----------
-    model
-        The original network, or its file.
-    certificate
-        Plain data, as from JSON.
-    output
-        The converted network, whose transforms are counted.
-
-    Raises
-    ------
-    Refused
-        If the certificate is wrong, for another network, or proves less than it claims.
-    InputError
-        If a network cannot be read.
+    Raises ``Refused`` if the certificate is wrong, for another network, or proves less than it
+    claims, and ``InputError`` if a network cannot be read.
     """
     if entry(certificate, "format") != FORMAT or entry(certificate, "problem") != PROBLEM:
         raise Refused(f"it is not a certificate of a {PROBLEM} in format {FORMAT}")

@@ -43,31 +43,16 @@ from layoutopt.network.problem import IntArray
 
 
 class Components:
-    """Division of a problem's nodes into classes.
-
-    Parameters
-    ----------
-    lowered
-        The problem, with one or more kinds of groups.
-
-    Attributes
-    ----------
-    members
-        The nodes of each class; the first one identifies copies.
-    tag
-        Class of each node, and its index there.
-    leader
-        The first node of each node's class.
-    copies
-        Number of copies of each class.
-    """
+    """Division of a problem's nodes into classes."""
 
     def __init__(self, lowered: Lowered) -> None:
         problem = lowered.problem
         count, of = components(problem.nodes, *problem.edges.T)
         order = np.argsort(of, kind="stable")
         begin = np.searchsorted(of[order], np.arange(count + 1)).tolist()
+        # The nodes of each class, of which the first one identifies copies.
         self.members = [order[a:b].tolist() for a, b in pairwise(begin)]
+        # For each node its class, and its index there; and the first node of that class.
         self.tag = {u: (k, j) for k, own in enumerate(self.members) for j, u in enumerate(own)}
         self.leader = order[np.array(begin[:-1], np.int64)][of] if count else of
         self._nodes = [0, *accumulate(kind.problem.nodes for kind in lowered.kinds)]
@@ -113,18 +98,10 @@ def join_on(
     shape: Sequence[int],
     equations: Equations,
 ) -> list[CertifiedBox]:
-    """Join two lists of boxes on their first quantity.
+    """Join two lists of boxes on their first quantity, the flat elements of a tensor.
 
-    Parameters
-    ----------
-    shape
-        Shape of the tensor whose flat elements are the first quantity.
-
-    Returns
-    -------
-    list
-        For each member of ``one`` and of ``two`` with equal first quantities: this quantity, the
-        others of ``one`` and the others of ``two``; tags are concatenated.
+    For each member of ``one`` and of ``two`` with equal first quantities the result has this
+    quantity, the others of ``one`` and the others of ``two``; tags are concatenated.
     """
     mine = [VectorBox(*box.of(0, *range(len(box.start)))[1:]) for box in one]
     others = [VectorBox(*box[1:]) for box in two]
@@ -199,17 +176,7 @@ class NumberedLocations:
 
 
 class Copies:
-    """The boxes of all sinks of a graph.
-
-    Parameters
-    ----------
-    lowered
-        The graph's problem.
-    places
-        Numbers of locations.
-    equations
-        Solver of equations, with a limit of their number.
-    """
+    """The boxes of all sinks of a graph, by numbers of locations."""
 
     def __init__(
         self,
@@ -243,10 +210,7 @@ class Copies:
     ) -> dict[int, list[CertifiedBox]]:
         """Return boxes ``(element, location)`` of each sink of a group for a labelling.
 
-        Parameters
-        ----------
-        nodes
-            Nodes of the groups to include; all by default.
+        Given nodes, only their groups are included.
         """
         found: dict[int, list[CertifiedBox]] = {}
         asked = None if nodes is None else self.components.kinds(nodes)
@@ -322,24 +286,8 @@ def _untied(own: Sequence[CertifiedBox]) -> list[CertifiedBox]:
 class Tracer:
     """Propagation of boxes through ops, with the data that the checker needs.
 
-    Parameters
-    ----------
-    ops
-        Its ops as in instance files.
-    places
-        Numbers of locations.
-    sinks
-        For each sink, by tensor number, its boxes ``(element, copy, location)``.
-    equations
-        Solver of equations, with a limit of their number.
-
-    Attributes
-    ----------
-    sinks
-        The boxes ``(copy, location, element)`` of each sink.
-    views
-        For each view and each of its carriers ``"kept"``: boxes ``(side,
-        element, element of the view)``; and ``"left"``: ``(side, element)``.
+    ``ops`` are those of instance files, ``sinks`` for each sink, by tensor number, its boxes
+    ``(element, copy, location)``.
     """
 
     def __init__(
@@ -351,7 +299,10 @@ class Tracer:
         equations: Equations,
     ) -> None:
         self.graph, self.ops, self.places, self.equations = graph, ops, places, equations
+        # For each view and each of its carriers `"kept"`: boxes `(side, element, element of the
+        # view)`; and `"left"`: `(side, element)`.
         self.views: dict[str, list[dict[str, list[CertifiedBox]]]] = {}
+        # Boxes `(copy, location, element)`.
         self.sinks = {
             graph.tensor_name(t): [box.of(1, 2, 0) for box in own] for t, own in sinks.items()
         }

@@ -53,14 +53,8 @@ def certified(
 ) -> UnwindingResult:
     """Attach a certificate to a result, or the reason why there is none.
 
-    Parameters
-    ----------
-    solved
-        The labelling problem and its solution, if there was one.
-    solve
-        An exact method for labelling problems.
-    limits
-        Limits of the search for evidence.
+    ``solved`` is the labelling problem and its solution, if there was one; ``solve`` is an exact
+    method for labelling problems.
     """
     why = _reason(result, solved)
     if why or solved is None:
@@ -108,30 +102,10 @@ def certify(
 ) -> dict[str, Any]:
     """Return a certificate of the layouts given by labels, and of a bound.
 
-    Parameters
-    ----------
-    lowered
-        The graph's problem.
-    labels
-        A label for each node.
-
-    solve
-        An exact method for labelling problems, where barrier order matters.
-    limits
-        Limits of the search for evidence.
-    trusted
-        Whether a solver claims that the labels are optimal: bounds without evidence are then
-        declared unverified, otherwise replaced by the sum of positive values.
-
-    Returns
-    -------
-    dict
-        Plain data that :func:`layoutopt.certificate.unwinding.check` has accepted.
-
-    Raises
-    ------
-    SizeError
-        If the graph is too irregular.
+    The checker has accepted it.  ``solve`` is an exact method for labelling problems, where barrier
+    order matters.  If a trusted solver claims that the labels are optimal, bounds without evidence
+    are declared unverified, otherwise replaced by the sum of positive values.  Raises ``SizeError``
+    if the graph is too irregular.
     """
     writer = _Writer(lowered, labels, solve, limits)
     try:
@@ -162,21 +136,8 @@ def evidence_of(
 ) -> tuple[Evidence, bool]:
     """Return evidence for a bound of a class, and whether it proves the wanted bound.
 
-    Parameters
-    ----------
-    own
-        The class.
-    wanted
-        The bound to prove.
-    limits
-        Limits of the search.
-    banned
-        Forbidden pairs of nodes and terminals.
-
-    Returns
-    -------
-    tuple
-        If nothing proves the wanted bound, the evidence of the lowest one.
+    If nothing proves that, the evidence is that of the lowest bound.  ``banned`` are forbidden
+    pairs of nodes and terminals.
     """
     best, least = EARNED, own.bound(EARNED, banned)[0]
     others = _candidates(own, wanted, limits, banned)
@@ -290,23 +251,7 @@ FORKS = 64
 class Ordering:
     """Search for a tree of orders that proves a bound.
 
-    Parameters
-    ----------
-    order
-        Dependencies of classes on barriers.
-    copies
-        Number of copies of each class.
-    solve
-        An exact method for labelling problems.
-    limits
-        Limits of the search for evidence.
-    trusted
-        Whether a solver claims that the labels are optimal.
-
-    Attributes
-    ----------
-    contested
-        The classes that barrier order may constrain.
+    If a trusted solver claims that the labels are optimal, what is not proved is unverified.
     """
 
     def __init__(
@@ -320,18 +265,14 @@ class Ordering:
         self.trusted = trusted
         self.order, self.copies, self.solve, self.limits = order, copies, solve, limits
         self.forks = FORKS
+        # The classes that barrier order may constrain.
         self.contested = {k for k, _ in order.offered} if order.read else set()
         self._known: dict[tuple[int, Banned], tuple[list[int], int, Evidence]] = {}
 
     def tree(self, wanted: int, before: tuple[tuple[str, str], ...] = ()) -> Tree:
-        """Return the evidence for a subset of all orders.
+        """Return the evidence for a subset of all orders: those that keep to pairs of barriers.
 
-        Parameters
-        ----------
-        wanted
-            The bound to prove for all classes together.
-        before
-            Pairs of barriers, of which the first precedes the second.
+        It is to prove a wanted bound for all classes together.
         """
         best = [self._best(k, self.order.banned(k, before)) for k in range(len(self.copies))]
         total = sum(n * value for n, (_, value, _) in zip(self.copies, best, strict=True))
