@@ -21,11 +21,8 @@ from layoutopt.certificate.refused import Refused, listed, number, numbered
 class Class:
     """A class of a certificate.
 
-    Parameters
-    ----------
-    given
-        A dictionary of ``labels`` (of each node: a terminal, or ``-1 - i`` for a location that
-        node ``i`` owns), ``terminals`` (their boxes), ``edges`` and ``rewards``.
+    It is given as ``labels`` (of each node: a terminal, or ``-1 - i`` for a location that node
+    ``i`` owns), ``terminals`` (their boxes), ``edges`` and ``rewards``.
     """
 
     def __init__(self, given: Any, name: str) -> None:
@@ -50,12 +47,7 @@ class Class:
     def bound(self, evidence: Any, banned: Collection[tuple[int, int]] = ()) -> tuple[int, bool]:
         """Return an upper bound on the score of one copy, and whether it is unverified.
 
-        Parameters
-        ----------
-        evidence
-            Evidence for the bound.
-        banned
-            Pairs of nodes and terminals that are forbidden.
+        ``banned`` are pairs of nodes and terminals that are forbidden.
         """
         kind = evidence.get("kind") if isinstance(evidence, dict) else None
         rewards = [(i, m, w) for i, m, w in self.rewards if (i, m) not in banned]

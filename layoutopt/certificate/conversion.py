@@ -171,14 +171,9 @@ def split(total: int, weights: list[int]) -> Costs:
 def verify(given: object, claim: object) -> bool:
     """Verify a claim; return whether its bound is unverified, or raise Refused.
 
-    Parameters
-    ----------
-    given
-        The statement of the problem.
-    claim
-        ``"score"`` and ``"bound"``, a number for each objective; the chosen ``"modes"``; the
-        ``"evidence"`` for the bound; and, if modes were replaced, ``"instead"``: for each op and
-        mode its replacement.
+    A claim has ``"score"`` and ``"bound"``, a number for each objective; the chosen ``"modes"``;
+    the ``"evidence"`` for the bound; and, if modes were replaced, ``"instead"``: for each op and
+    mode its replacement.
     """
     statement = stated(given)
     ends, weights = [MOST] * statement.objectives, statement.weights()

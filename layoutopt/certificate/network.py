@@ -24,25 +24,14 @@ FORMAT = "layoutopt/network/1"
 
 
 class NetworkVerdict(NamedTuple):
-    """Claims that a certificate proves for a network.
+    """Claims that a certificate proves for a network."""
 
-    Parameters
-    ----------
-    status
-        ``"optimal"``, ``"feasible"`` (the bound leaves a gap), ``"bounded"`` (no labelling), or
-        ``"infeasible"``.
-    objective
-        Cost of the labelling.
-    bound
-        Claimed bound on the cost of all allowed labellings.
-    unverified
-        Whether the proof contains a solver's unverified bound.
-    """
-
+    # `"optimal"`, `"feasible"` (the bound leaves a gap), `"bounded"` (no labelling), or
+    # `"infeasible"`
     status: str
-    objective: Fraction | None
-    bound: Fraction | None
-    unverified: bool
+    objective: Fraction | None  # cost of the labelling
+    bound: Fraction | None  # claimed bound on the cost of all allowed labellings
+    unverified: bool  # whether the proof contains a solver's unverified bound
 
 
 class ConflictParts(NamedTuple):
@@ -63,13 +52,7 @@ class NetworkProblem(NamedTuple):
 
 
 class StatedNetwork:
-    """A parsed document.
-
-    Parameters
-    ----------
-    document
-        Plain data; decimal numbers are ``Decimal``.
-    """
+    """A parsed document, given as plain data; decimal numbers are ``Decimal``."""
 
     def __init__(self, document: object) -> None:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -354,12 +337,8 @@ class _Usage:
     def group(self, of: dict[int, int], widths: list[int], rows: list[int] | None) -> RowGroup:
         """Return the rows, or some of them, in a problem's numbering of some of the nodes.
 
-        Parameters
-        ----------
-        of, widths
-            Numbers of nodes in the problem, and how many labels those have.
-        rows
-            Numbers of rows, ascending.
+        ``of`` and ``widths`` are numbers of nodes in the problem, and how many labels those have;
+        ``rows`` are ascending.
         """
         known: dict[int, tuple[int, Array]] = {}
         for item in set(self.item.tolist()):
@@ -389,20 +368,11 @@ class _Usage:
 
 
 def check_network(document: object, certificate: object) -> NetworkVerdict:
-    """Verify a certificate of a network.
+    """Verify a certificate of a network; raise ``Refused`` if it claims more than it proves.
 
-    Parameters
-    ----------
-    document
-        A network of format ``layoutopt/network/1`` as plain data, decimals as ``Decimal``.
-    certificate
-        ``"labels"`` and ``"objective"``; ``"bound"`` and ``"evidence"`` for it; or ``"conflict"``
-        with ``"evidence"`` that it is infeasible.
-
-    Raises
-    ------
-    Refused
-        If it is wrong, or claims more than it proves.
+    The document is of format ``layoutopt/network/1`` as plain data, decimals as ``Decimal``.  A
+    certificate has ``"labels"`` and ``"objective"``, and ``"bound"`` and ``"evidence"`` for it; or
+    ``"conflict"``, with ``"evidence"`` that it is infeasible.
     """
     stated = StatedNetwork(document)
     claim = certificate if isinstance(certificate, dict) else {}

@@ -31,16 +31,8 @@ Arcs: TypeAlias = dict[str, set[str]]
 class BarrierOrder:
     """Dependencies between classes and barriers.
 
-    Parameters
-    ----------
-    tensors
-        The boxes of all tensors.
-    classes
-        The classes.
-    nodes
-        The boxes ``(copy, location, element)`` of each class's nodes.
-    terminals
-        The boxes of each class's terminals.
+    ``nodes`` are the boxes ``(copy, location, element)`` of each class's nodes, ``terminals`` those
+    of its terminals, and ``tensors`` those of all tensors.
     """
 
     def __init__(
@@ -77,13 +69,7 @@ class BarrierOrder:
         return str(self.tensors.ops[self.tensors.names[place]]["id"]) if found else ""
 
     def check_legal(self, labels: Sequence[Sequence[int]]) -> None:
-        """Refuse labels of all classes' nodes that violate barrier order.
-
-        Raises
-        ------
-        Refused
-            With the barriers of a cycle.
-        """
+        """Refuse labels of all classes' nodes that violate barrier order."""
         arcs: dict[Any, Any] = {
             (k, j): self.offered[k, label]
             for k, own in enumerate(labels)

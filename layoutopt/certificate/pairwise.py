@@ -27,27 +27,11 @@ ALL = slice(None)
 
 
 class Pairwise:
-    """A pairwise problem.
+    """A pairwise problem: values of labels, tables of edges, equality edges, and limits of rows.
 
-    Parameters
-    ----------
-    unary
-        An array for each node; forbidden entries are masked, here and in tables.
-    edges
-        Two nodes each, and an array of two dimensions.
-    equal
-        Two nodes with as many labels each, and the value of equal labels.
-    rows
-        Limits.
-
-    Attributes
-    ----------
-    total
-        Upper bound on the absolute value of every allowed labelling.
-    never
-        Value of forbidden entries: sums that contain it, clipped to it, are below ``-total``.
-    names, taken
-        For each node its number in rows, and the labels of fixed nodes by these numbers.
+    ``unary`` has an array for each node, ``edges`` two nodes each and a table with the labels of
+    the first node as rows; forbidden entries are masked.  ``equal`` has two nodes with as many
+    labels each, and the value of equal labels.
     """
 
     def __init__(
@@ -69,14 +53,18 @@ class Pairwise:
         every = [*unary, *(table for _, _, table in edges)]
         different = {id(array): array for array in every}  # edges may share a table
         largest = {key: _largest(array) for key, array in different.items()}
+        # No allowed labelling has a larger absolute value.
         self.total = sum(largest[id(array)] for array in every) + sum(abs(w) for *_, w in equal)
         self.dtype = np.dtype(np.int64 if 8 * self.total < LARGEST else object)
-        self.never = min(-LARGEST, -8 * self.total)  # two of them are no less than -2^63
+        # Value of forbidden entries: sums that contain it, clipped to it, are below `-total`; two
+        # of them are no less than -2^63.
+        self.never = min(-LARGEST, -8 * self.total)
         self.shut = any(np.ma.is_masked(array) for array in different.values())
         exact = {key: self._exact(array) for key, array in different.items()}
         self.unary = [exact[id(own)] for own in unary]
         self.edges = [(i, j, exact[id(table)]) for i, j, table in edges]
         self.equal, self.rows = [*equal], rows
+        # For each node its number in rows, and the labels of fixed nodes by these numbers.
         self.names, self.taken = [*range(len(unary))], dict[int, int]()
 
     def _exact(self, array: Array) -> Array:
@@ -102,10 +90,7 @@ class Pairwise:
     def inside(self, row: RowLimits) -> tuple[RowLimits, int] | None:
         """Return a row in this problem's numbering, and the amount of fixed nodes.
 
-        Returns
-        -------
-        tuple or None
-            ``None`` if the row contains nodes of another part.
+        ``None`` if the row contains nodes of another part.
         """
         place = {name: u for u, name in enumerate(self.names)}
         constant, terms = 0, dict[int, Array]()

@@ -23,25 +23,15 @@ class NoLabelling(Exception):
 
 
 class _Worths:
-    """Values of labels and of pairs of labels, movable between nodes and edges.
-
-    Attributes
-    ----------
-    unary, good
-        For each node the values of labels, and a mask of allowed ones.
-    near
-        For each node its neighbours: table with the node's labels first, and mask of allowed pairs.
-    gone
-        For each removed node a label; all its labels have equal amounts in relevant rows.
-    constant
-        Constant part of the value.
-    """
+    """Values of labels and of pairs of labels, movable between nodes and edges."""
 
     def __init__(self, unary: list[Array], good: list[Array], dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
         self.unary = [own.astype(dtype) for own in unary]
-        self.good = [own.copy() for own in good]
+        self.good = [own.copy() for own in good]  # masks of allowed labels
+        # For each node its neighbours: table with the node's labels first, mask of allowed pairs.
         self.near: list[dict[int, tuple[Array, Array]]] = [{} for _ in unary]
+        # For each removed node a label; all its labels have equal amounts in relevant rows.
         self.gone: dict[int, int] = {}
         self.constant = 0
 
@@ -118,19 +108,7 @@ class _Worths:
 
 
 class ReducedPairwise(_Worths):
-    """A problem under reduction: nodes are removed, labels and pairs are forbidden.
-
-    Attributes
-    ----------
-    rows
-        Rows that may be violated, by groups.
-    held
-        Nodes whose labels have different amounts in some of these rows.
-    most
-        Upper bound on the remaining labellings, ``None`` while unknown.
-    above
-        Upper bound on labellings that were forbidden by value; ``None`` without any.
-    """
+    """A problem under reduction: nodes are removed, labels and pairs are forbidden."""
 
     def __init__(self, problem: Pairwise) -> None:
         good = [problem.allowed(own) for own in problem.unary]
@@ -139,8 +117,8 @@ class ReducedPairwise(_Worths):
         if not all(own.any() for own in good):
             raise NoLabelling
         self.problem = problem
-        self.most: int | None = None
-        self.above: int | None = None
+        self.most: int | None = None  # upper bound on the remaining labellings
+        self.above: int | None = None  # upper bound on labellings that were forbidden by value
         if sum(len(good[i]) ** 2 for i, _, _ in problem.equal) > MOST_ENTRIES:
             raise Refused("equality edges have too many labels for reductions")
         for i, j, table in problem.edges:
@@ -291,13 +269,10 @@ class ReducedPairwise(_Worths):
     def price(self, given: object) -> None:
         """Bound the rest by prices of rows and messages of tables.
 
-        Parameters
-        ----------
-        given
-            ``"rows"``: numbers and prices, above 0 for upper limits and below for lower ones;
-            ``"messages"``: for each edge, by its nodes, a message to labels of the second one;
-            ``"parts"``: the common denominator; optional ``"forbid"``: labels and pairs whose
-            bound is at most this number are forbidden.
+        ``"rows"`` are numbers and prices, above 0 for upper limits and below for lower ones;
+        ``"messages"`` are for each edge, by its nodes, a message to labels of the second one;
+        ``"parts"`` is the common denominator; labels and pairs whose bound is at most the optional
+        ``"forbid"`` are forbidden.
         """
         parts = _whole(entry(given, "parts"))
         if parts < 1:

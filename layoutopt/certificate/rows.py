@@ -32,22 +32,12 @@ class RowLimits(NamedTuple):
 
 
 class RowGroup(NamedTuple):
-    """Rows that count items, each of them in rows that follow one another.
+    """Rows that count items, each of them in rows that follow one another."""
 
-    Parameters
-    ----------
-    items
-        Nodes, and what their labels use.
-    begin, end
-        Item ``p`` is in rows ``begin[p] .. end[p] - 1``.
-    limits
-        For each row the least and the most; ``None`` for no limit.
-    """
-
-    items: list[tuple[int, Array]]
-    begin: Array
+    items: list[tuple[int, Array]]  # nodes, and what their labels use
+    begin: Array  # `begin`, `end`: item `p` is in rows `begin[p] .. end[p] - 1`
     end: Array
-    limits: list[tuple[Limit, Limit]]
+    limits: list[tuple[Limit, Limit]]  # for each row the least and the most; `None` for no limit
 
     @classmethod
     def of(cls, rows: Sequence[RowLimits]) -> RowGroup:
@@ -100,21 +90,8 @@ def row_groups(rows: Sequence[RowLimits]) -> list[RowGroup]:
 class ActiveRows:
     """A group's rows that may be violated, while labels are forbidden.
 
-    Parameters
-    ----------
-    group
-        The rows, whose nodes are those of the problem.
-    first_label
-        For each node the position of its first label among the labels of all nodes.
-    first
-        Number of the first row in the problem.
-
-    Attributes
-    ----------
-    first, count
-        Number of the first row in the problem, and of rows.
-    active
-        For each row whether it may be violated.
+    ``first_label`` is for each node the position of its first label among those of all nodes,
+    ``first`` the number of the first row in the problem.
     """
 
     def __init__(self, group: RowGroup, first_label: Array, first: int) -> None:
@@ -193,10 +170,7 @@ class ActiveRows:
     def charge(self, prices: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, Array]]]:
         """Return the sum of ``price * limit``, and for items ``price * amounts`` in all rows.
 
-        Parameters
-        ----------
-        prices
-            Rows and their prices, above 0 for upper limits and below for lower ones.
+        Prices are above 0 for upper limits and below for lower ones.
         """
         each, paid = [0] * len(self.active), 0
         for row, price in prices:

@@ -87,10 +87,7 @@ def whole(given: object, length: int | None, what: str) -> tuple[int, ...]:
 class Sums:
     """Values of polynomials at random points of a sufficiently large field.
 
-    Parameters
-    ----------
-    largest
-        Largest coefficient of compared polynomials.
+    ``largest`` is the largest coefficient of polynomials that are compared.
     """
 
     def __init__(self, largest: int) -> None:

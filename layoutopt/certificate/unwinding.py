@@ -34,13 +34,7 @@ class Verdict(NamedTuple):
 
 
 def check(instance: dict[str, Any], certificate: dict[str, Any]) -> Verdict:
-    """Verify a certificate of an instance.
-
-    Raises
-    ------
-    Refused
-        If it is wrong, or proves less than it claims.
-    """
+    """Verify a certificate of an instance; raise ``Refused`` if it proves less than it claims."""
     if not isinstance(certificate, dict):
         raise Refused("a certificate must be an object")
     try:
@@ -100,11 +94,8 @@ class Checker(Tensors):
     def prepared(self) -> tuple[int, list[int], BarrierOrder]:
         """Verify that classes make up the instance.
 
-        Returns
-        -------
-        tuple
-            The constant part of the score, the number of copies of each class, and the
-            dependencies on barriers.
+        Return the constant part of the score, the number of copies of each class, and the
+        dependencies on barriers.
         """
         for name, op in self.ops.items():
             if op["type"] == "sink":

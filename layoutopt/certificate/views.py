@@ -83,12 +83,8 @@ def relation(op: Op, shapes: Sequence[Shape]) -> list[list[CertifiedBox]]:
 def along(op: Op, shapes: Sequence[Shape], c: int, d: int) -> tuple[int, list[CertifiedBox]]:
     """Return the dimension of a carrier for one of the output, and the map of indices.
 
-    If the output has more dimensions, leading ones of size 1 are added to the carrier.
-
-    Returns
-    -------
-    tuple
-        The carrier's dimension, and boxes ``(index there, index in the output)``.
+    If the output has more dimensions, leading ones of size 1 are added to the carrier.  The map is
+    boxes ``(index there, index in the output)``.
     """
     kind, n = op["type"], shapes[c][d] if d < len(shapes[c]) else 1
     if kind == "dim_shuffle":
