@@ -486,4 +486,4 @@ class RowAscent:
             second = group.second[k] == b
             sent = (group.to_second if second else group.moved)[k, :size].tolist()
             messages.append(([0.0] * len(self.labels[a]), sent))
-        return Relaxed(point, messages, self.prices.tolist())
+        return Relaxed(point, messages, self.prices.tolist(), self.bound)

@@ -7,19 +7,22 @@ of rows; else both of these behind a few nodes that are fixed to each of their l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import accumulate
 from math import inf, lcm, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from layoutopt.base.deadline import HIGHS_ENDS, run_stoppable
 from layoutopt.base.limits import Limits
 from layoutopt.certificate.bounds import DEEPEST, bound
 from layoutopt.certificate.pairwise import Pairwise, fixed, split, value
 from layoutopt.certificate.rows import Array
+from layoutopt.network.components import components
 from layoutopt.network.elimination import shrink
+from layoutopt.network.solvers.pairwise import Message, programme, relax
+from layoutopt.network.solvers.programme import UpperRow
 
 TABLE, TOTAL = 10**6, 3 * 10**7
 """Entries of the largest table, and of all tables together, that a checker is to make."""
@@ -87,20 +90,11 @@ def _order(problem: Pairwise) -> tuple[list[int], dict[int, set[int]]]:
 
 def _parts(problem: Pairwise, stuck: dict[int, set[int]]) -> tuple[list[list[int]], list[int]]:
     """Return each component that has nodes that are stuck, and all nodes of no such one."""
-    near, hard = _near(problem), []
-    left = dict.fromkeys(range(len(problem.widths)))
-    for start in stuck:
-        if start not in left:
-            continue
-        del left[start]
-        part = [start]
-        for u in part:
-            for v in sorted(near[u]):
-                if v in left:
-                    del left[v]
-                    part.append(v)
-        hard.append(part)
-    return hard, list(left)
+    links = np.array([(u, v) for u, near in _near(problem).items() for v in near], np.int64)
+    of = components(len(problem.widths), *links.reshape(-1, 2).T)[1]
+    hard = dict.fromkeys(of[list(stuck)].tolist())
+    easy = np.flatnonzero(~np.isin(of, list(hard)))
+    return [np.flatnonzero(of == k).tolist() for k in hard], easy.tolist()
 
 
 def table(problem: Pairwise) -> Evidence | None:
@@ -179,16 +173,15 @@ def _candidates(problem: Pairwise, limits: Limits) -> Iterator[Evidence]:
 
 
 @dataclass(frozen=True)
-class _Relaxed:
+class _Duals:
     """Dual variables of the linear relaxation, in doubles."""
 
-    # for each edge, those of equal labels last, what it hands to labels of its nodes
-    messages: list[tuple[list[float], list[float]]]
+    messages: list[Message]  # for each edge, those of equal labels last: costs
     prices: list[float]  # for each row
     factor: int = 1  # what all of them are to be multiplied by
 
 
-def _dual(problem: Pairwise, relaxed: _Relaxed, scale: int) -> Evidence:
+def _dual(problem: Pairwise, relaxed: _Duals, scale: int) -> Evidence:
     """Return messages in whole parts of one; worths are counted in parts of ``1 / scale``."""
     largest = max((abs(x) for pair in relaxed.messages for side in pair for x in side), default=0.0)
     near = 1e-7 * (1 + largest)
@@ -196,8 +189,7 @@ def _dual(problem: Pairwise, relaxed: _Relaxed, scale: int) -> Evidence:
     parts = next(
         (p for p in PARTS if (abs(every * p - np.rint(every * p)) < near).all()), PARTS[-1]
     )
-    factor = scale * relaxed.factor
-
+    factor = -scale * relaxed.factor  # of worths
     messages = []
     for pair in relaxed.messages:
         one, two = (packed([round(x * parts) * factor for x in side]) for side in pair)
@@ -214,7 +206,7 @@ def packed(message: list[int]) -> Any:
     return {"at": at, "put": [message[i] for i in at]}
 
 
-def _prices(problem: Pairwise, relaxed: _Relaxed) -> list[tuple[int, Fraction]]:
+def _prices(problem: Pairwise, relaxed: _Duals) -> list[tuple[int, Fraction]]:
     """Return prices of rows, rounded to multiples of one number so small that it matters little."""
     found = []
     largest = max(map(abs, relaxed.prices), default=0.0)
@@ -239,7 +231,7 @@ def ratio(x: Fraction) -> int | str:
     return int(x) if x.denominator == 1 else str(x)
 
 
-def _relax(problem: Pairwise, limits: Limits) -> _Relaxed | None:
+def _relax(problem: Pairwise, limits: Limits) -> _Duals | None:
     """Return duals of the linear relaxation, or multiples of some that prove it infeasible."""
     entries = sum(table.size for _, _, table in problem.edges)
     entries += sum(problem.widths[i] for i, _, _ in problem.equal)
@@ -248,204 +240,73 @@ def _relax(problem: Pairwise, limits: Limits) -> _Relaxed | None:
     if entries > ENTRIES or problem.total > 2**900:
         return None
     limits.report("certificate: relaxation")
-    if problem.total:
-        found = _Programme(problem, elastic=False).solve(limits)
-        if found is None or found[1] is not None:
-            return found and found[1]
-    found = _Programme(problem, elastic=True).solve(limits)
-    if found is None or found[1] is None or found[0] > -1e-6:
+    found = _solved(problem, limits, elastic=False) if problem.total else None
+    if found is not None or (problem.total and limits.over):
+        return found and found[0]
+    found = _solved(problem, limits, elastic=True)
+    if found is None or found[1] < 1e-6:
         return None
-    factor = 1 if not problem.total else int(2 * (problem.total + 1) / -found[0]) + 1
-    return replace(found[1], factor=factor)
+    factor = 1 if not problem.total else int(2 * (problem.total + 1) / found[1]) + 1
+    return replace(found[0], factor=factor)
 
 
-class _Programme:
-    """The linear relaxation of a problem.
-
-    An indicator per node and label, one of a node's being 1.  A table becomes the *local polytope*,
-    a variable per pair of labels, whose sums over rows and columns are the indicators (Schlesinger,
-    1976); one that loses the same on some rows and columns, and nothing elsewhere, a variable that
-    is 1 where both are chosen; so does each label of what equal labels lose, and what they earn is
-    for each label at most what either node's indicator is.
+def _solved(problem: Pairwise, limits: Limits, *, elastic: bool) -> tuple[_Duals, float] | None:
+    """Return duals of the linear relaxation, and its least cost; ``None`` if it has none in time.
 
     If it is elastic, nothing is worth anything, but forbidden entries and what rows lack cost one
     each.
     """
 
-    def __init__(self, problem: Pairwise, *, elastic: bool) -> None:
-        self.problem, self.elastic = problem, elastic
-        self.worth, self.most = list[float](), list[float]()
-        self.equal, self.less = _Lines(), _Lines()
-        self.first = []
-        for own in problem.unary:
-            self.first.append(len(self.worth))
-            columns = [self._variable(x, u) for x, u in self._entries(own)]
-            self.equal.add(columns, [1.0] * len(columns), 1.0)
-        self.sent = [self._table(i, j, table) for i, j, table in problem.edges]
-        for i, j, w in problem.equal:
-            self.sent.append(self._agree(i, j, 0 if elastic else w))
-        self.rows = [self._row(k) for k in range(len(problem.rows))]
+    def costs(array: Array) -> list[Any]:
+        """Return what entries cost, the best one nothing."""
+        good = problem.allowed(array)
+        lost: Array = np.zeros(array.shape, object)
+        if not elastic and good.any():
+            lost += array[good].max() - array
+        lost[~good] = 1 if elastic else inf
+        listed: list[Any] = lost.tolist()
+        return listed
 
-    def _entries(self, array: Array) -> list[tuple[float, float]]:
-        """Return what entries are worth, and what their variables may be at most."""
-        good = self.problem.allowed(array).reshape(-1).tolist()
-        if self.elastic:
-            return [(0.0 if ok else -1.0, 1.0) for ok in good]
-        flat = array.reshape(-1).tolist()
-        return [(float(x), 1.0) if ok else (0.0, 0.0) for x, ok in zip(flat, good, strict=True)]
+    rows, scales = _rows(problem, elastic=elastic)
+    given = programme(
+        [costs(own) for own in problem.unary],
+        [(i, j, costs(table)) for i, j, table in problem.edges],
+        [(i, j, 0 if elastic else -w) for i, j, w in problem.equal],
+        len(rows) if elastic else 0,
+    )
+    found = relax(given, limits, rows)
+    if found is None:
+        return None
+    prices = [0.0] * len(problem.rows)
+    for (k, scale), price in zip(scales, found.prices, strict=True):
+        prices[k] += scale * price
+    return _Duals(found.messages, prices), found.cost
 
-    def _variable(self, worth: float, most: float = inf) -> int:
-        self.worth.append(worth)
-        self.most.append(most)
-        return len(self.worth) - 1
 
-    def _table(self, i: int, j: int, table: Array) -> _Sent:
-        u, v = self.first[i], self.first[j]
-        height, width = table.shape
-        entries = self._entries(table)
-        top = max((x for x, most in entries if most), default=0.0)
-        lost = np.array([top - x if most else inf for x, most in entries]).reshape(height, width)
-        rows, columns = np.flatnonzero(lost.any(axis=1)), np.flatnonzero(lost.any(axis=0))
-        if not len(rows):
-            return _Sent([], [])
-        block = lost[np.ix_(rows, columns)]
-        if (block == block[0, 0]).all():
-            ends = [*(u + rows).tolist(), *(v + columns).tolist()]
-            slack = [] if block[0, 0] == inf else [self._variable(-float(block[0, 0]))]
-            line = self.less.add(ends + slack, [1.0] * len(ends) + [-1.0] * len(slack), 1.0)
-            own = [(line, i, 1.0) for i in rows.tolist()]
-            return _Sent(own, [(line, j, 1.0) for j in columns.tolist()])
-        pairs = np.array([self._variable(*entry) for entry in entries]).reshape(height, width)
-        sides = list[list[tuple[int, int, float]]]()
-        for start, lines in ((u, pairs), (v, pairs.T)):
-            own = []
-            for k, line_of in enumerate(lines.tolist()):
-                factors = [1.0] + [-1.0] * len(line_of)
-                own.append((self.equal.add([start + k, *line_of], factors, 0.0), k, 1.0))
-            sides.append(own)
-        return _Sent(sides[0], sides[1], exact=True)
+def _rows(problem: Pairwise, *, elastic: bool) -> tuple[list[UpperRow], list[tuple[int, float]]]:
+    """Return the limits of rows, scaled, and for each the row's number and the signed scale.
 
-    def _agree(self, i: int, j: int, w: int) -> _Sent:
-        u, v = self.first[i], self.first[j]
-        sent = _Sent([], [])
-        for k in range(self.problem.widths[i] if w else 0):
-            own = self._variable(float(w))
-            if w < 0:
-                line = self.less.add([u + k, v + k, own], [1.0, 1.0, -1.0], 1.0)
-                sent.one.append((line, k, 1.0))
-                sent.two.append((line, k, 1.0))
-            else:
-                sent.one.append((self.less.add([own, u + k], [1.0, -1.0], 0.0), k, -1.0))
-                sent.two.append((self.less.add([own, v + k], [1.0, -1.0], 0.0), k, -1.0))
-        return sent
-
-    def _row(self, k: int) -> tuple[float, list[tuple[int, float]]]:
-        """Write a row's limits; return its scale, and lines with the signs of their prices."""
-        problem, row = self.problem, self.problem.rows[k]
+    Variables are indicators, node by node, and in elastic ones a slack for each limit after these.
+    """
+    first = [0, *accumulate(problem.widths)]
+    rows, scales = list[UpperRow](), list[tuple[int, float]]()
+    for k, row in enumerate(problem.rows):
         inside = problem.inside(row)
         if inside is None:
-            return 1.0, []
+            continue
         own, constant = inside
-        columns = [
-            (self.first[u] + i, int(x))
-            for u, amounts in own.terms.items()
-            for i, x in enumerate(amounts.tolist())
+        amounts = {
+            first[u] + i: int(x)
+            for u, each in own.terms.items()
+            for i, x in enumerate(each.tolist())
             if x
-        ]
-        scale = max((abs(x) for _, x in columns), default=1)
-        lines = []
-        for sign, limit in ((1.0, own.high), (-1.0, own.low)):
+        }
+        size = max(map(abs, amounts.values()), default=1)
+        for sign, limit in ((1, own.high), (-1, own.low)):
             if limit is not None:
-                slack = [self._variable(-1.0)] if self.elastic else []
-                at = [c for c, _ in columns] + slack
-                factors = [sign * (x / scale) for _, x in columns] + [-1.0] * len(slack)
-                lines.append(
-                    (self.less.add(at, factors, sign * ((limit - constant) / scale)), sign)
-                )
-        return float(scale), lines
-
-    def solve(self, limits: Limits) -> tuple[float, _Relaxed | None] | None:
-        """Return the optimum with its duals, without them if there is none; None without time."""
-        from scipy.optimize import linprog
-
-        worth = np.array(self.worth)
-        less, equal = self.less.matrix(len(worth)), self.equal.matrix(len(worth))
-        bounds: Any = np.column_stack([np.zeros(len(worth)), self.most])
-        scale = float(np.abs(worth).max(initial=0)) or 1.0
-        options: Any = {}
-        if limits.left < inf:
-            options["time_limit"] = max(limits.left, 0.01)
-
-        def solve() -> Any:
-            return linprog(
-                -worth / scale,
-                A_ub=less,
-                b_ub=self.less.limits or None,
-                A_eq=equal,
-                b_eq=self.equal.limits,
-                bounds=bounds,
-                method="highs-ds",
-                options=options,
-            )
-
-        try:
-            answer = run_stoppable(solve, lambda: None, limits, HIGHS_ENDS)
-        except TimeoutError:
-            return None
-        if answer.status == 2:
-            return -inf, None
-        if answer.status:
-            return None
-        duals = [side.marginals * scale for side in (answer.ineqlin, answer.eqlin)]
-        return -float(answer.fun) * scale, self._duals(*duals)
-
-    def _duals(self, less: Array, equal: Array) -> _Relaxed:
-        """Return messages and prices of what lines are worth."""
-        messages = []
-        ends = [(i, j) for i, j, _ in (*self.problem.edges, *self.problem.equal)]
-        for sent, pair in zip(self.sent, ends, strict=True):
-            rates = equal if sent.exact else less
-            sides = [[0.0] * self.problem.widths[u] for u in pair]
-            for side, own in zip(sides, (sent.one, sent.two), strict=True):
-                for line, k, sign in own:
-                    side[k] = sign * float(rates[line])
-            messages.append((sides[0], sides[1]))
-        prices = [
-            sum(-sign * float(less[line]) for line, sign in lines) / by for by, lines in self.rows
-        ]
-        return _Relaxed(messages, prices)
-
-
-class _Sent(NamedTuple):
-    """Lines in which labels of an edge's nodes stand, with the sign of the message."""
-
-    one: list[tuple[int, int, float]]
-    two: list[tuple[int, int, float]]
-    exact: bool = False
-
-
-@dataclass
-class _Lines:
-    """Sums of variables with their limits."""
-
-    rows: list[int] = field(default_factory=list)
-    columns: list[int] = field(default_factory=list)
-    factors: list[float] = field(default_factory=list)
-    limits: list[float] = field(default_factory=list)
-
-    def add(self, columns: Sequence[int], factors: Sequence[float], limit: float) -> int:
-        """Add a line, and return its number."""
-        self.rows += [len(self.limits)] * len(columns)
-        self.columns += columns
-        self.factors += factors
-        self.limits.append(limit)
-        return len(self.limits) - 1
-
-    def matrix(self, width: int) -> Any:
-        """Return all lines as a sparse matrix, ``None`` without any."""
-        from scipy.sparse import csr_array
-
-        if not self.limits:
-            return None
-        shape = (len(self.limits), width)
-        return csr_array((self.factors, (self.rows, self.columns)), shape=shape)
+                factors = {at: sign * x / size for at, x in amounts.items()}
+                if elastic:
+                    factors[first[-1] + len(rows)] = -1.0
+                rows.append((factors, sign * (limit - constant) / size))
+                scales.append((k, sign / size))
+    return rows, scales

@@ -7,6 +7,9 @@ one cost ``c`` on some rows ``R`` and columns ``C``, and 0 elsewhere, needs one 
 
     sum_{i in R} x_u(i) + sum_{j in C} x_v(j) - z <= 1,   z costs c, and is 0 where c is infinite
 
+What equal labels cost needs such a row for each label, and what they earn, ``z <= x_u(i)`` and
+``z <= x_v(i)``.
+
 The dual variables of these rows are *messages* from edges to their nodes: costs that may move
 from one to the other without any labelling's noticing.
 """
@@ -36,19 +39,14 @@ Message: TypeAlias = tuple[list[float], list[float]]
 """What an edge hands over to each label of its first and of its second node."""
 
 
-Sent: TypeAlias = list[tuple[int, list[int]]]
-"""Rows of the programme, and the labels of one node that stand in them."""
-
-
 @dataclass(frozen=True, eq=False)
 class CostProgramme:
     """An integer programme that maximises what is saved, and where its parts come from."""
 
     programme: Programme  # the programme; its objective is minus the cost
     first: list[int]  # for each node the variable of its label 0, and where these variables end
-    widths: list[tuple[int, int]]  # for each edge its nodes' numbers of labels
-    # for each edge the rows that its first, and those that its second, node stands in
-    sent: list[tuple[Sent, Sent]]
+    ends: list[tuple[int, int]]  # the nodes of each edge
+    rows: list[int]  # for each edge its first row, and where these rows end
 
     def labels(self, values: IntArray) -> list[int]:
         """Return the labels that a point chooses."""
@@ -62,49 +60,66 @@ class CostProgramme:
         return values
 
 
-def programme(costs: Rows, edges: Sequence[Edge]) -> CostProgramme:
+def programme(
+    costs: Rows,
+    edges: Sequence[Edge],
+    equal: Sequence[tuple[int, int, int]] = (),
+    slacks: int = 0,
+) -> CostProgramme:
     """Write a problem down as an integer programme.
 
-    Costs of labels are finite; costs of edges, at most one for each two nodes, are not below 0.
+    ``edges`` have no costs below 0; ``equal`` are two nodes, and what equal labels cost.  Variables
+    of cost 1, of which ``slacks`` follow the indicators, are there for rows that are added.
     """
     to = ProgrammeWriter()
     first = [0]
     for own in costs:
-        columns = [to.variable(-int(cost)) for cost in own]
+        columns = [to.variable(0 if cost == inf else -int(cost)) for cost in own]
         first.append(columns[-1] + 1)
         to.row(columns, [1] * len(columns), 1, 1)
-    widths = [(len(costs[u]), len(costs[v])) for u, v, _ in edges]
-    sent = [_edge(to, first[u], first[v], table) for u, v, table in edges]
-    return CostProgramme(to.finished(), first, widths, sent)
+        for column, cost in zip(columns, own, strict=True):
+            if cost == inf:
+                to.row([column], [1], high=0)
+    to.block(np.full(slacks, -1))
+    begins = []
+    for u, v, table in edges:
+        begins.append(to.rows)
+        _table(to, first[u], first[v], table)
+    for u, v, cost in equal:
+        begins.append(to.rows)
+        for i in range(len(costs[u]) if cost else 0):
+            ends, both = (first[u] + i, first[v] + i), to.variable(-cost)
+            if cost > 0:
+                to.row([*ends, both], [1, 1, -1], high=1)
+            for end in ends if cost < 0 else ():
+                to.row([both, end], [1, -1], high=0)
+    nodes = [(u, v) for u, v, _ in (*edges, *equal)]
+    return CostProgramme(to.finished(), first, nodes, [*begins, to.rows])
 
 
-def _edge(to: ProgrammeWriter, u: int, v: int, table: Rows) -> tuple[Sent, Sent]:
+def _table(to: ProgrammeWriter, u: int, v: int, table: Rows) -> None:
     """Write an edge's table; ``u`` and ``v`` are the variables of its nodes' labels 0."""
     rows = [i for i, row in enumerate(table) if any(row)]
     columns = [j for j, column in enumerate(zip(*table, strict=True)) if any(column)]
     if not rows:
-        return [], []
+        return
     cost = table[rows[0]][columns[0]]
     if all(table[i][j] == cost for i in rows for j in columns):
         slack = [] if cost == inf else [to.variable(-int(cost))]
         ends = [u + i for i in rows] + [v + j for j in columns]
-        row = to.row([*ends, *slack], [1] * len(ends) + [-1] * len(slack), high=1)
-        return [(row, rows)], [(row, columns)]
+        to.row([*ends, *slack], [1] * len(ends) + [-1] * len(slack), high=1)
+        return
     pairs = {
         (i, j): to.variable(-int(cost))
         for i, row in enumerate(table)
         for j, cost in enumerate(row)
         if cost < inf
     }
-
-    def send(end: int, allowed: list[int]) -> int:
-        return to.row([end, *allowed], [1] + [-1] * len(allowed), 0, 0)
-
     one, two = range(len(table)), range(len(table[0]))
-    return (
-        [(send(u + i, [pairs[i, j] for j in two if (i, j) in pairs]), [i]) for i in one],
-        [(send(v + j, [pairs[i, j] for i in one if (i, j) in pairs]), [j]) for j in two],
-    )
+    lines = [(u + i, [pairs[i, j] for j in two if (i, j) in pairs]) for i in one]
+    lines += [(v + j, [pairs[i, j] for i in one if (i, j) in pairs]) for j in two]
+    for end, allowed in lines:
+        to.row([end, *allowed], [1] + [-1] * len(allowed), 0, 0)
 
 
 @dataclass(frozen=True)
@@ -114,29 +129,36 @@ class Relaxed:
     point: list[list[float]]  # for each node and label its share
     # for each edge; any are sound, so that their rounding costs tightness, not truth
     messages: list[Message]
-    prices: list[float]  # for each row what a unit of it saves; not below 0 but for rounding
+    prices: list[float]  # for each added row what a unit saves; not below 0 but for rounding
+    cost: float  # the least cost, or a bound on it
 
 
 def relax(given: CostProgramme, limits: Limits, rows: Sequence[UpperRow] = ()) -> Relaxed | None:
-    """Solve the linear relaxation under more rows; ``None`` if time is too short."""
+    """Solve the linear relaxation under more rows; ``None`` if it is not solved in time."""
     from layoutopt.network.solvers import highs
 
     own = len(given.programme.low)
     found = highs.relax(given.programme.with_rows(rows), limits)
     if found is None:
         return None
-    rates = found.prices[:own]
-    messages = [
-        (_message(rates, one, a), _message(rates, two, b))
-        for (one, two), (a, b) in zip(given.sent, given.widths, strict=True)
-    ]
     shares, prices = found.values.tolist(), found.prices[own:].tolist()
-    return Relaxed([shares[a:b] for a, b in pairwise(given.first)], messages, prices)
+    cost = -float(given.programme.objective.astype(float) @ found.values)
+    point = [shares[a:b] for a, b in pairwise(given.first)]
+    return Relaxed(point, _messages(given, found.prices), prices, cost)
 
 
-def _message(rates: NDArray[np.float64], sent: Sent, width: int) -> list[float]:
-    message = [0.0] * width
-    for row, labels in sent:
-        for i in labels:
-            message[i] += float(rates[row])
-    return message
+def _messages(given: CostProgramme, prices: NDArray[np.float64]) -> list[Message]:
+    """Return what edges hand over: prices of their rows, times the factors of indicators there."""
+    row, column, first = given.programme.row, given.programme.columns, np.array(given.first)
+    sent = np.flatnonzero((row >= given.rows[0]) & (column < first[-1]))
+    row, column, factor = row[sent], column[sent], given.programme.factors[sent]
+    edge = np.searchsorted(given.rows, row, side="right") - 1
+    node = np.searchsorted(first, column, side="right") - 1
+    ends = np.array(given.ends, np.int64).reshape(-1, 2)
+    starts = np.concatenate([[0], np.cumsum(np.diff(first)[ends])])
+    side = 2 * edge + (node != ends[edge, 0])
+    amounts = np.zeros(starts[-1])
+    np.add.at(amounts, starts[side] + column - first[node], factor * prices[row])
+    whole = amounts.tolist()
+    each = [whole[a:b] for a, b in pairwise(starts.tolist())]
+    return list(zip(each[::2], each[1::2], strict=True))
