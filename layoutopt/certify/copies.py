@@ -37,7 +37,8 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.expand import Expansion
 from layoutopt.lowering.classes.kinds import LiftedKind
 from layoutopt.lowering.elements.groups import Group
-from layoutopt.lowering.lower import ClassKind, Lowered
+from layoutopt.lowering.elements.kinds import GroupKind
+from layoutopt.lowering.lower import Lowered
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 
@@ -56,18 +57,7 @@ class Components:
         self.tag = {u: (k, j) for k, own in enumerate(self.members) for j, u in enumerate(own)}
         self.leader = order[np.array(begin[:-1], np.int64)][of] if count else of
         self._nodes = [0, *accumulate(kind.problem.nodes for kind in lowered.kinds)]
-        self._labels = [0, *accumulate(kind.problem.labels for kind in lowered.kinds)]
-        self._problem = problem
         self.copies = [self._copies(lowered, own[0]) for own in self.members]
-
-    def split(self, labels: IntArray) -> list[IntArray]:
-        """Return the labels of each kind of groups."""
-        found = []
-        for (a, b), (low, high) in zip(pairwise(self._nodes), pairwise(self._labels), strict=True):
-            own, named = labels[a:b], labels[a:b] < self._problem.labels
-            fresh = own - self._problem.labels - a + high - low
-            found.append(np.where(named, own - low, fresh))
-        return found
 
     def kinds(self, nodes: Iterable[int]) -> set[int]:
         """Return the kinds of groups of some nodes."""
@@ -78,8 +68,8 @@ class Components:
         """Count the copies of a node's class in all groups of its kind."""
         which = int(np.searchsorted(self._nodes, node, side="right")) - 1
         kind = lowered.kinds[which]
-        classes = kind.inner.classes
-        component = classes.component[kind.inner.nodes[node - self._nodes[which]]]
+        classes = kind.classes
+        component = classes.component[kind.nodes[node - self._nodes[which]]]
         return kind.copies[int(classes.class_of[component])] * len(kind.groups)
 
 
@@ -214,7 +204,7 @@ class Copies:
         """
         found: dict[int, list[CertifiedBox]] = {}
         asked = None if nodes is None else self.components.kinds(nodes)
-        split = self.components.split(labels)
+        split = self.lowered.split(labels)
         for which, (kind, own) in enumerate(zip(self.lowered.kinds, split, strict=True)):
             if asked is not None and which not in asked:
                 continue
@@ -245,7 +235,7 @@ class Copies:
         found: dict[int, list[CertifiedBox]] = {}
         first = 0
         for kind in self.lowered.kinds:
-            models = kind.inner.models()
+            models = kind.models()
             for place, boxes in enumerate(_marked(kind, models)):
                 own = [
                     box._replace(tag=UNTIED if node < 0 else self.components.tag[first + node])
@@ -256,7 +246,7 @@ class Copies:
         return found
 
 
-def _marked(kind: ClassKind, marks: IntArray) -> list[list[tuple[int, CertifiedBox]]]:
+def _marked(kind: GroupKind, marks: IntArray) -> list[list[tuple[int, CertifiedBox]]]:
     """Yield boxes ``(element,)`` of sinks of a kind, with their common mark."""
     group = kind.groups[0]
     if isinstance(kind, LiftedKind):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,11 +43,6 @@ from layoutopt.lowering.elements.kinds import (
 )
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
 
-if TYPE_CHECKING:
-    from layoutopt.lowering.classes.kinds import LiftedKind
-
-ClassKind: TypeAlias = "GroupKind | LiftedKind"
-
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
@@ -73,7 +68,7 @@ class Lowered:
     problem: Labelling
     constant: int
     unit: Fraction
-    kinds: tuple[ClassKind, ...]
+    kinds: tuple[GroupKind, ...]
     size: dict[str, int]
     given: FixedElements
 
@@ -83,14 +78,19 @@ class Lowered:
         Unconstrained elements keep a location of their own.
         """
         found: LayoutDict = {}
-        node, label = 0, 0
+        for kind, own in zip(self.kinds, self.split(labels), strict=True):
+            found |= self.pieces(kind.boxes(kind.spread(own)), kind.groups)
+        return self.completed(found)
+
+    def split(self, labels: IntArray) -> list[IntArray]:
+        """Return labels of the nodes of each kind from labels of the problem's nodes."""
+        found, node, label = [], 0, 0
         for kind in self.kinds:
             own = labels[node : node + kind.problem.nodes]
             fresh = own - self.problem.labels - node + kind.problem.labels
-            where = kind.spread(np.where(own < self.problem.labels, own - label, fresh))
-            found |= self.pieces(kind.boxes(where), kind.groups)
+            found.append(np.where(own < self.problem.labels, own - label, fresh))
             node, label = node + kind.problem.nodes, label + kind.problem.labels
-        return self.completed(found)
+        return found
 
     def pieces(self, boxes: Sequence[Sequence[Box]], groups: Sequence[Group]) -> LayoutDict:
         """Return the layouts of the sinks of groups that are alike.
@@ -215,7 +215,7 @@ class _Work:
     lift_from: int
     tiles: int
 
-    def done(self) -> tuple[list[ClassKind], PrecedenceConflicts]:
+    def done(self) -> tuple[list[GroupKind], PrecedenceConflicts]:
         """Lower all groups; where barrier order is too irregular to be lifted, by elements."""
         self.limits.report("barriers")
         barriers, contested = find_cycles(self.graph, self.groups, self.given)
@@ -238,14 +238,14 @@ class _Work:
         conflicts = find_conflicts(self.graph, self.groups, self.given, barriers, contested)
         return self._kinds(conflicts), conflicts
 
-    def _kinds(self, conflicts: PrecedenceConflicts) -> list[ClassKind]:
+    def _kinds(self, conflicts: PrecedenceConflicts) -> list[GroupKind]:
         """Lower one group of each kind."""
         alike: dict[Hashable, list[Group]] = {}
         for g, group in enumerate(self.groups):
             alone = g in conflicts.groups or any(map(self.given.touches, group.tensors))
             key: Hashable = g if alone else self._key(group)
             alike.setdefault(key, []).append(group)
-        kinds: list[ClassKind] = []
+        kinds: list[GroupKind] = []
         for n, (key, members) in enumerate(alike.items()):
             if self.limits.over:
                 raise TimeoutError
@@ -266,7 +266,7 @@ class _Work:
 
     def _kind(
         self, groups: Sequence[Group], conflicts: PrecedenceConflicts, alone: bool
-    ) -> ClassKind:
+    ) -> GroupKind:
         """Lift groups of one key if that pays, or trace the elements of the first."""
         group = groups[0]
         positions = sum(size(self.graph.shapes[self.graph.pairs[p][0]]) for p in group.pairs)
@@ -283,7 +283,7 @@ class _Work:
 
     def _lifted(
         self, groups: Sequence[Group], conflicts: PrecedenceConflicts, contested: bool = False
-    ) -> LiftedKind:
+    ) -> GroupKind:
         from layoutopt.lowering.classes.kinds import lift_kind
 
         return lift_kind(
@@ -337,7 +337,7 @@ def _packed(arrays: Sequence[WeightArray]) -> WeightArray:
 
 
 def _sizes(
-    graph: GraphStore, groups: Sequence[Group], kinds: Sequence[ClassKind], given: FixedElements
+    graph: GraphStore, groups: Sequence[Group], kinds: Sequence[GroupKind], given: FixedElements
 ) -> dict[str, int]:
     free = sum(t.size for t in graph.sinks()) - given.count
     tied = sum(kind.tied * len(kind.groups) for kind in kinds)

@@ -29,7 +29,7 @@ from layoutopt.graphs.tiling import coarsen, hooked, memory_of, tiled, viewed
 from layoutopt.lowering.classes.kinds import LiftedKind
 from layoutopt.lowering.elements.kinds import GroupKind, LayoutDict
 from layoutopt.lowering.elements.numbering import distinct, find
-from layoutopt.lowering.lower import LIFT_FROM, ClassKind, Lowered, lower
+from layoutopt.lowering.lower import LIFT_FROM, Lowered, lower
 from layoutopt.network.capacity.answer import CapacityAnswer, CountedLabels, Reason
 from layoutopt.network.capacity.problem import CapacityProblem
 from layoutopt.network.capacity.solve import solve_capacity
@@ -363,7 +363,7 @@ class LoweredCapacity:
         kinds = self.lowered.kinds
         known = [kind.units() for kind in kinds]
         units = [
-            Units(first + kind.inner.classes.class_of[components], copies, len(kind.groups))
+            Units(first + kind.classes.class_of[components], copies, len(kind.groups))
             for first, kind, (components, copies) in zip(self.first, kinds, known, strict=True)
         ]
         found = UnitAssignment(self.problem, answer.placement, units)
@@ -433,18 +433,18 @@ def capacity_problem(lowered: Lowered) -> LoweredCapacity:
 
 
 def _part(
-    kind: ClassKind, memory: TileMemory, lowered: Lowered, node: int, first: int, copies: list[int]
+    kind: GroupKind, memory: TileMemory, lowered: Lowered, node: int, first: int, copies: list[int]
 ) -> tuple[Any, ...]:
     """Return what a kind adds to the problem: nodes from ``node``, classes from ``first`` on.
 
     For one copy of each class these are edges, their weights, rewarded nodes with tiles, and their
     rewards; then for each node its class, bytes and preferred tile.
     """
-    problem, inner = kind.problem, kind.inner
-    numbers = inner.edges.numbers
-    of = inner.classes.class_of[inner.classes.component[inner.nodes]] + first
+    problem = kind.problem
+    numbers = kind.edges.numbers
+    of = kind.classes.class_of[kind.classes.component[kind.nodes]] + first
     many = np.array(copies, object)[of]
-    tile = inner.label_key % numbers.total - numbers.starts[-1]
+    tile = kind.label_key % numbers.total - numbers.starts[-1]
     at = problem.reward_at
     return (
         problem.edges + node,
@@ -452,44 +452,44 @@ def _part(
         np.stack([at[:, 0] + node, tile[at[:, 1]]], axis=1),
         (problem.rewards // many[at[:, 0]]).tolist(),
         of,
-        _widths(lowered, memory, inner)[inner.nodes],
+        _widths(lowered, memory, kind)[kind.nodes],
         _preferred_tiles(kind),
     )
 
 
-def _preferred_tiles(kind: ClassKind) -> IntArray:
+def _preferred_tiles(kind: GroupKind) -> IntArray:
     """Return for each node the tile that its component is to take where nothing is lost by it.
 
     It is one that earns most if all nodes take it; of several such tiles the one that has, tied
     to the component, an element of the first tensor.  So neighbours follow one tensor.
     """
-    inner, problem = kind.inner, kind.problem
-    numbers = inner.edges.numbers
+    problem = kind.problem
+    numbers = kind.edges.numbers
     home = np.full(problem.nodes, -1)
     if not isinstance(kind, LiftedKind) or not len(problem.reward_at):
         return home
-    component = inner.classes.component
+    component = kind.classes.component
     cell, name, fixed = kind.reduced.at
     root = np.searchsorted(numbers.starts, fixed, side="right")
     tied, which = distinct([component[cell], name - numbers.starts[-1]])
     first = np.full(tied.shape[1], len(numbers.starts))
     np.minimum.at(first, which, root)
     at = problem.reward_at
-    tile = (inner.label_key % numbers.total - numbers.starts[-1])[at[:, 1]]
-    earned, which = distinct([component[inner.nodes[at[:, 0]]], tile])
+    tile = (kind.label_key % numbers.total - numbers.starts[-1])[at[:, 1]]
+    earned, which = distinct([component[kind.nodes[at[:, 0]]], tile])
     worth: WeightArray = np.zeros(earned.shape[1], problem.rewards.dtype)
     np.add.at(worth, which, problem.rewards)
     known = find((tied[0], tied[1], np.arange(tied.shape[1])), earned[0], earned[1])
     order = np.lexsort([first[known], -worth, earned[0]])
     chosen = order[np.flatnonzero(np.r_[True, np.diff(earned[0][order]) != 0])]
-    best = np.full(len(inner.classes.class_of), -1)
+    best = np.full(len(kind.classes.class_of), -1)
     best[earned[0][chosen]] = earned[1][chosen]
-    return best[component[inner.nodes]]
+    return best[component[kind.nodes]]
 
 
-def _widths(lowered: Lowered, memory: TileMemory, inner: GroupKind) -> IntArray:
+def _widths(lowered: Lowered, memory: TileMemory, kind: GroupKind) -> IntArray:
     """Return the bytes of each free element of a kind."""
-    numbers = inner.edges.numbers
+    numbers = kind.edges.numbers
     sizes = np.diff(numbers.starts[: len(numbers.sinks) + 1])
     names = [lowered.graph.tensor_name(t) for t in numbers.sinks]
     return np.repeat(np.array([memory.bytes_of(name) for name in names], np.int64), sizes)
@@ -502,10 +502,9 @@ def _unconstrained(lowered: Lowered, memory: TileMemory) -> list[tuple[int, int]
         width = memory.bytes_of(sink.name)
         counts[width] = counts.get(width, 0) + sink.size
     for kind in lowered.kinds:
-        inner = kind.inner
-        of = inner.classes.class_of[inner.classes.component[inner.nodes]]
+        of = kind.classes.class_of[kind.classes.component[kind.nodes]]
         each = np.array(kind.copies, object)[of] * len(kind.groups)
-        own = _widths(lowered, memory, inner)[inner.nodes]
+        own = _widths(lowered, memory, kind)[kind.nodes]
         for width, count in zip(own.tolist(), each.tolist(), strict=True):
             counts[width] -= count
     if min(counts.values(), default=0) < 0:

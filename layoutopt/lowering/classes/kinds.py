@@ -11,7 +11,7 @@ import numpy as np
 
 from layoutopt.base.errors import InternalError
 from layoutopt.boxes.box import Box
-from layoutopt.graphs.locations import Origins, mapping_of
+from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.cells import cell_sets, cell_times
@@ -21,9 +21,9 @@ from layoutopt.lowering.classes.reduced import Reduced, added, reduce_group
 from layoutopt.lowering.classes.systems import orbits_of
 from layoutopt.lowering.elements.classes import Classes, find_classes
 from layoutopt.lowering.elements.groups import Group, PrecedenceConflicts
-from layoutopt.lowering.elements.kinds import GroupKind, named_tiles, origins_of, represent
+from layoutopt.lowering.elements.kinds import GroupKind, first_uses, origins_of, represent
 from layoutopt.network.components import components
-from layoutopt.network.problem import IntArray, Labelling
+from layoutopt.network.problem import IntArray
 
 
 def placed(reduced: Reduced, where: IntArray) -> IntArray:
@@ -51,35 +51,22 @@ NOWHERE = -1
 """Stands for the tensor of which tiles are the elements."""
 
 
-@dataclass(frozen=True, eq=False)
-class LiftedKind:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LiftedKind(GroupKind):
     """All groups that are the same problem, with its cells as if they were elements."""
 
-    graph: GraphStore
-    inner: GroupKind  # the cells' problem
     reduced: Reduced  # the cells, and how many elements they stand for
-    tied: int  # the number of sink elements, in one group, that a pair reaches
     sure: int  # what pairs of tensors that are always alike earn in one group
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """The groups."""
-        return self.inner.groups
-
-    @property
-    def problem(self) -> Labelling:
-        """The labelling problem of one of each class."""
-        return self.inner.problem
 
     @property
     def constant(self) -> int:
         """What one group earns whatever is chosen."""
-        return self.reduced.edges.constant + self.sure
+        return self.edges.constant + self.sure
 
     @property
-    def copies(self) -> list[int]:
-        """The number of components of each class, in one group."""
-        return [int(count) for count in self.inner.classes.copies]
+    def tied(self) -> int:
+        """The number of sink elements, in one group, that a pair reaches."""
+        return _tied(self.reduced, self.classes)
 
     def labels(self, _origins: Origins) -> IntArray:
         """Return labels to begin with: everything fresh."""
@@ -87,21 +74,20 @@ class LiftedKind:
 
     def boxes(self, where: IntArray) -> list[list[Box]]:
         """Return the boxes of each sink of the first group; see :meth:`GroupKind.boxes`."""
-        group = self.inner.groups[0]
-        where = placed(self.reduced, where)
-        found = Expansion(self.reduced, self._firsts()).boxes(where)
+        group, numbers = self.groups[0], self.edges.numbers
+        parts = self.reduced.cells.orbits.slotted.system.parts
+        roots = (parts[p] for p in self.reduced.roots)
+        uses = ((part.tensor, part.tensor, part.start, part.size) for part in roots)
+        firsts = first_uses(self.graph, numbers.pool, uses, NOWHERE)
+        found = Expansion(self.reduced, firsts).boxes(placed(self.reduced, where))
         place = {t: n for n, t in enumerate((*group.sinks, *group.fixed, NOWHERE))}
         return [
             [box._replace(label=place[box.label]) for box in found.get(t, [])] for t in group.sinks
         ]
 
-    def spread(self, labels: IntArray) -> IntArray:
-        """Return what every free cell takes; see :meth:`GroupKind.spread`."""
-        return self.inner.spread(labels)
-
     def units(self) -> tuple[IntArray, IntArray]:
         """Return the components that layouts are written out from, and how many each stands for."""
-        classes, reduced = self.inner.classes, self.reduced
+        classes, reduced = self.classes, self.reduced
         times = np.zeros(len(classes.class_of), object)
         for p in reduced.roots[: len(reduced.edges.numbers.sinks)]:
             index = np.nonzero(reduced.tensors[p] >= 0)
@@ -109,26 +95,6 @@ class LiftedKind:
             times[classes.component[cells]] = cell_sets(reduced.cells, p, index)
         found = np.flatnonzero((classes.class_of >= 0) & (times > 0))
         return found, times[found].astype(np.int64)
-
-    def put(self, components: IntArray, starts: IntArray, tiles: IntArray) -> IntArray:
-        """Return what every free cell takes; see :meth:`GroupKind.put`."""
-        return self.inner.put(components, starts, tiles)
-
-    def _firsts(self) -> IntArray:
-        """Return the first element that has each mapped location: tensor and flat element."""
-        if self.graph.tile_memory is not None:
-            return named_tiles(NOWHERE, self.reduced.edges.numbers)
-        numbers = self.reduced.edges.numbers
-        place = {value: k for k, value in enumerate(numbers.pool)}
-        parts = self.reduced.cells.orbits.slotted.system.parts
-        firsts = np.full((len(place), 2), -1)
-        for p in self.reduced.roots:
-            mapping = mapping_of(self.graph, parts[p].tensor)
-            if mapping is not None:
-                for value, element in mapping.firsts(parts[p].start, parts[p].size):
-                    if firsts[place[value], 0] < 0:
-                        firsts[place[value]] = parts[p].tensor, element
-        return firsts
 
 
 def lift_kind(
@@ -159,11 +125,11 @@ def lift_kind(
     pooled = len(numbers.fixed) + np.arange(max(len(numbers.pool), 1))
     tensor = np.append(_ranked(numbers.fixed), pooled)[origin]
     classes = _counted(reduced, find_classes(edges, colour, tensor))
-    inner = represent(graph, tuple(groups), edges, classes, conflicts, read_by, origin)
+    kind = represent(graph, tuple(groups), edges, classes, conflicts, read_by, origin)
     ends = ((p, *graph.pairs[p][:2]) for p in first.pairs)
     alike = [(p, a) for p, a, b in ends if first.firsts[a] == first.firsts[b]]
     sure = sum(values[p] * size(graph.shapes[a]) for p, a in alike)
-    return LiftedKind(graph, inner, reduced, _tied(reduced, classes), sure)
+    return LiftedKind(**vars(kind), reduced=reduced, sure=sure)
 
 
 def _ranked(tensors: Sequence[int]) -> IntArray:

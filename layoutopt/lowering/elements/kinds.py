@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,6 @@ from layoutopt.lowering.elements.groups import Group, PrecedenceConflicts
 from layoutopt.lowering.elements.numbering import (
     EdgeList,
     Edges,
-    NodeNumbers,
     Numbering,
     edges_of,
     find,
@@ -118,17 +117,18 @@ def represent(
     copies = [int(c) * len(groups) for c in classes.copies]
     bonds = np.flatnonzero(chosen[component[edges.agree.first]])
     ties = np.flatnonzero(chosen[component[edges.earn.first]])
-    place = NodeNumbers(nodes, len(component))
+    place = np.zeros(len(component), np.int64)
+    place[nodes] = np.arange(len(nodes))
     tied = edges.earn.first[ties]
     key = component[tied] * np.int64(edges.numbers.total) + edges.earn.second[ties]
     label_key, first, label = np.unique(key, return_index=True, return_inverse=True)
-    ends = place(np.stack([edges.agree.first[bonds], edges.agree.second[bonds]], axis=1))
+    ends = place[np.stack([edges.agree.first[bonds], edges.agree.second[bonds]], axis=1)]
     class_of = classes.class_of[component]
     pairs, weights = merge_parallel(
         np.sort(ends, axis=1), _worth(edges, edges.agree, bonds, class_of, copies)
     )
     reward_at, rewards = merge_parallel(
-        np.stack([place(tied), label], axis=1), _worth(edges, edges.earn, ties, class_of, copies)
+        np.stack([place[tied], label], axis=1), _worth(edges, edges.earn, ties, class_of, copies)
     )
     precedence = None
     if read_by is not None:
@@ -194,11 +194,6 @@ class GroupKind:
     def copies(self) -> list[int]:
         """The number of components of each class, in one group."""
         return [int(count) for count in self.classes.copies]
-
-    @property
-    def inner(self) -> GroupKind:
-        """Itself: what holds the components."""
-        return self
 
     def units(self) -> tuple[IntArray, IntArray]:
         """Return the components that layouts are written out from, and how many each stands for."""
@@ -338,29 +333,35 @@ class GroupKind:
         tensor = np.searchsorted(starts, where, side="right").astype(where.dtype) - 1
         element = where - starts[tensor]
         if numbers.pool:
+            fixed = enumerate(numbers.fixed, len(numbers.sinks))
+            parts = ((k, t, 0, size(self.graph.shapes[t])) for k, t in fixed)
             last = len(numbers.sinks) + len(numbers.fixed)
-            on_tiles = self.graph.tile_memory is not None
-            firsts = named_tiles(last, numbers) if on_tiles else _first_uses(self.graph, numbers)
+            firsts = first_uses(self.graph, numbers.pool, parts, last)
             pooled = where >= numbers.starts[-1]
             tensor[pooled], element[pooled] = firsts[element[pooled]].T
         return tensor, element
 
 
-def named_tiles(tensor: int, numbers: Numbering) -> IntArray:
-    """Return a tensor's number and the tile that each location is named after."""
-    return np.array([(tensor, int(tile)) for tile in numbers.pool], np.int64).reshape(-1, 2)
+def first_uses(
+    graph: GraphStore,
+    pool: Sequence[int | str],
+    parts: Iterable[tuple[int, int, int, int]],
+    memory: int,
+) -> IntArray:
+    """Return number and flat element of the part that first has each location of the pool.
 
-
-def _first_uses(graph: GraphStore, numbers: Numbering) -> IntArray:
-    """Return tensor (as :meth:`GroupKind.origins` counts) and element for each mapping value."""
-    place = {value: k for k, value in enumerate(numbers.pool)}
+    Parts are numbers, tensors, and their first element and number of elements there.  On a tile
+    memory, which counts as part ``memory``, locations are tiles, and its elements.
+    """
+    if graph.tile_memory is not None:
+        return np.array([(memory, int(tile)) for tile in pool], np.int64).reshape(-1, 2)
+    place = {value: k for k, value in enumerate(pool)}
     firsts = np.full((len(place), 2), -1)
-    for k, t in enumerate(numbers.fixed):
+    for number, t, start, count in parts:
         mapping = mapping_of(graph, t)
-        if mapping is not None:
-            for value, element in mapping.firsts(0, mapping.codes.size):
-                if firsts[place[value], 0] < 0:
-                    firsts[place[value]] = len(numbers.sinks) + k, element
+        for value, element in () if mapping is None else mapping.firsts(start, count):
+            if firsts[place[value], 0] < 0:
+                firsts[place[value]] = number, element
     return firsts
 
 

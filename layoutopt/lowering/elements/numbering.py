@@ -24,18 +24,6 @@ FEW = 16
 """Up to so many colours are looked up one by one, more by sorting."""
 
 
-class NodeNumbers:
-    """Position of free elements among the chosen ones."""
-
-    def __init__(self, chosen: IntArray, count: int) -> None:
-        self._place = np.zeros(count, np.int64)
-        self._place[chosen] = np.arange(len(chosen))
-
-    def __call__(self, elements: IntArray) -> IntArray:
-        """Return the positions of chosen elements."""
-        return self._place[elements]
-
-
 def owners(component: IntArray, labels: IntArray) -> IntArray:
     """Return for each node the first node of its component that has its label."""
     order = np.lexsort((np.arange(len(labels)), labels, component))
