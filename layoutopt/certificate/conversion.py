@@ -29,8 +29,7 @@ Costs: TypeAlias = list[int]
 Need: TypeAlias = tuple[str, str]
 """A tensor and a layout."""
 
-MOST = 10**40
-"""Upper limit of costs."""
+MOST = 10**40  # upper limit of costs
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,8 @@ from typing import NamedTuple
 
 from layoutopt.certificate.refused import Refused, listed
 
-MOST = 2**56
-"""Upper limit of numbers of elements and of members."""
-
-EXPONENTS = (127, 521, 2203, 9689)
-"""Exponents of Mersenne primes."""
+MOST = 2**56  # upper limit of numbers of elements and of members
+EXPONENTS = (127, 521, 2203, 9689)  # exponents of Mersenne primes
 
 
 class CertifiedBox(NamedTuple):

@@ -21,15 +21,13 @@ Op: TypeAlias = dict[str, Any]
 SAME = {"identity", "sum_like", "reshape", "flatten", "squeeze"}
 """Types of ops that keep the row-major order."""
 
-CUTTING = {"slice", "sub_sample", "sett_sample"}
-"""Types of ops that omit elements."""
+CUTTING = {"slice", "sub_sample", "sett_sample"}  # types of ops that omit elements
 
 VIEWS = {*SAME, *CUTTING, "dim_shuffle", "reverse", "concat", "expand"}
 
 BARRIERS = {"barrier", "sum_like_reduce"}
 
-OWN = {*BARRIERS, "source", "fixed_point"}
-"""Types of ops whose outputs own locations."""
+OWN = {*BARRIERS, "source", "fixed_point"}  # types of ops whose outputs own locations
 
 FIXED, UNTIED = (-1, 0), (-2, 0)
 """Tags of elements at fixed locations, and of unconstrained sink elements."""

@@ -37,8 +37,7 @@ from layoutopt.onnx.source import read_model
 if TYPE_CHECKING:
     from layoutopt.onnx.source import Model, OnnxSource
 
-MICROSOFT = "microsoft"
-"""Argument that is missing in older certificates."""
+MICROSOFT = "microsoft"  # argument that is missing in older certificates
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,7 @@ def named(labels: Sequence[int], count: int) -> list[int]:
     return sorted({label for label in labels if label < count})
 
 
-MOST = 2 * 10**5
-"""Largest number of boxes in a list."""
+MOST = 2 * 10**5  # largest number of boxes in a list
 
 
 def join_on(

@@ -93,8 +93,7 @@ def _reason(result: UnwindingResult, solved: SolvedGraph | None) -> str:
 HEAD = {"format": FORMAT, "problem": "unwinding", "version": __version__}
 """First members of a certificate."""
 
-STEPS = 10**7
-"""Limit of steps for intersections of boxes."""
+STEPS = 10**7  # limit of steps for intersections of boxes
 
 
 def certify(
@@ -121,14 +120,9 @@ Evidence = dict[str, Any]
 Banned = frozenset[tuple[int, int]]
 
 
-BITS = (0, 2, 4, 7, 10, 14, 19, 24)
-"""Fractional bits of messages, in the order of trials."""
-
-CELLS = 10**6
-"""Largest product of edges and labels for message passing."""
-
-EARNED: Evidence = {"kind": "earned"}
-"""The bound by the sum of all positive values."""
+BITS = (0, 2, 4, 7, 10, 14, 19, 24)  # fractional bits of messages, in the order of trials
+CELLS = 10**6  # largest product of edges and labels for message passing
+EARNED: Evidence = {"kind": "earned"}  # the bound by the sum of all positive values
 
 
 def evidence_of(
@@ -244,8 +238,7 @@ def _reply(messages: Any, weights: Any) -> Any:
 Solve: TypeAlias = Callable[[Labelling, Limits, None], Result]
 Tree: TypeAlias = dict[str, Any]
 
-FORKS = 64
-"""Largest number of branches."""
+FORKS = 64  # largest number of branches
 
 
 class Ordering:

@@ -25,8 +25,7 @@ from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
 from layoutopt.lowering.greedy0 import Greedy, greedy0, relevant
 from layoutopt.lowering.maps import Elements, Path, inverse
 
-STEPS = 2 * 10**5
-"""How many steps may be taken; see :class:`~layoutopt.boxes.equation.Equations`."""
+STEPS = 2 * 10**5  # how many steps may be taken; see `Equations`
 
 Line = tuple[int, int]
 """Extent and step of a loop along one axis."""
@@ -357,17 +356,10 @@ class _Ways:
         return self.numbers[path]
 
 
-BYTES = 12
-"""What a heuristic keeps of an element: a location, and the piece that gave it."""
-
-LARGE = 10**7
-"""Graphs of so many elements are not looked at element by element."""
-
-TOO_LARGE = 10**9
-"""Graphs of so many elements are not even where boxes are too many."""
-
-SHARE = 0.5
-"""Share of the time that is left for boxes: their layouts are to be checked, too."""
+BYTES = 12  # what a heuristic keeps of an element: a location, and the piece that gave it
+LARGE = 10**7  # graphs of so many elements are not looked at element by element
+TOO_LARGE = 10**9  # graphs of so many elements are not even where boxes are too many
+SHARE = 0.5  # share of the time that is left for boxes: their layouts are to be checked, too
 
 
 def choose(

@@ -154,11 +154,8 @@ def _piece(graph: GraphStore, group: Group, box: Box) -> Piece:
     return name, box.start, box.to, box.loops
 
 
-LIFT_FROM = 10**5
-"""Groups of so many pair positions are solved without touching their elements."""
-
-CONTEST_BYTES = 40
-"""What finding the readers of an element takes."""
+LIFT_FROM = 10**5  # groups of so many pair positions are solved without touching their elements
+CONTEST_BYTES = 40  # what finding the readers of an element takes
 
 PER_GROUP = 1000
 """Of groups with more tensors and pairs than this, so many more positions are asked for."""

@@ -17,8 +17,7 @@ from layoutopt.network.document import FORMAT, exact_number, integers, known_uni
 from layoutopt.network.network import Array, CostTable, Domain, Network, Usage, spans_of
 from layoutopt.network.problem import exact_integers
 
-TEXT, WHOLE, TRUE = "U", "iu", "b"
-"""Kinds of arrays, as NumPy has them."""
+TEXT, WHOLE, TRUE = "U", "iu", "b"  # kinds of arrays, as NumPy has them
 
 KINDS: dict[str, Any] = {"U": np.str_, "i": np.int64, "b": np.bool_}
 """Types of arrays in which nothing is."""

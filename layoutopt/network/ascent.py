@@ -26,20 +26,11 @@ from layoutopt.network.solvers.pairwise import Message, Relaxed
 Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = NDArray[np.int64]
 
-SWEEPS = 4
-"""Passes forwards and backwards between two steps of prices."""
-
-NEVER = 1e15
-"""What a forbidden pair costs where a labelling is mended one node at a time."""
-
-MENDED = 100
-"""Most often what forbidden pairs cost is raised."""
-
-AVERAGE = 0.3
-"""Weight of the newest solution in the moving average."""
-
-PATIENCE = 5
-"""Steps without a better bound after which steps get shorter."""
+SWEEPS = 4  # passes forwards and backwards between two steps of prices
+NEVER = 1e15  # what a forbidden pair costs where a labelling is mended one node at a time
+MENDED = 100  # most often what forbidden pairs cost is raised
+AVERAGE = 0.3  # weight of the newest solution in the moving average
+PATIENCE = 5  # steps without a better bound after which steps get shorter
 
 FIRST, SMALLEST, LARGEST = 0.5, 1e-3, 2.0
 """Factors of steps: the first one, the one at which the ascent ends, and the largest."""
@@ -47,17 +38,13 @@ FIRST, SMALLEST, LARGEST = 0.5, 1e-3, 2.0
 LONGER, SHORTER = 1.1, 0.66
 """By what a factor changes after a step whose direction goes on to gain, and without gain."""
 
-LOOK, GAIN = 40, 1e-3
-"""So many steps must close such a share of the gap; else the ascent ends."""
+LOOK, GAIN = 40, 1e-3  # so many steps must close such a share of the gap; else the ascent ends
 
 LOOK_FREE, GAIN_FREE = 10, 0.1
 """The same where there are no rows, so that an LP solver and a search get what is left early."""
 
-PADDED = 1e30
-"""What labels cost that fill up a node's array."""
-
-AT_ONCE = 2**20
-"""Entries of tables that are added to at once."""
+PADDED = 1e30  # what labels cost that fill up a node's array
+AT_ONCE = 2**20  # entries of tables that are added to at once
 
 LOOKED_FOR, LOOK_AT = 0.3, 1000
 """Labellings take such a share of the effort, in entries of tables that are served, and so much for

@@ -33,8 +33,7 @@ from layoutopt.network.network import Array, Network, PriceStep, Proof
 
 FORMAT = "layoutopt/certificate/1"
 
-ENTRIES = 10**6
-"""Most entries of rows for which evidence is sought beside the solver's own."""
+ENTRIES = 10**6  # most entries of rows for which evidence is sought beside the solver's own
 
 
 def document_of(network: Network) -> dict[str, Any]:

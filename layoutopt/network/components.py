@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 Node = TypeVar("Node", bound=Hashable)
 
-FEW = 500
-"""Graphs of up to so many nodes and links are small."""
+FEW = 500  # graphs of up to so many nodes and links are small
 
 
 def components(nodes: int, first: NDArray[Any], second: NDArray[Any]) -> tuple[int, NDArray[Any]]:

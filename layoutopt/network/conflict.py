@@ -14,11 +14,8 @@ from layoutopt.network.network import Array, CostTable, Network, Usage, spans_of
 Refutes: TypeAlias = Callable[[Network, Limits], bool | None]
 """Whether a network has no allowed labelling; ``None`` if that was not found out."""
 
-SHARE = 8
-"""Share of the time that is left that one test may take: an eighth."""
-
-SHOWN = 8
-"""Parts of a kind that a text lists."""
+SHARE = 8  # share of the time that is left that one test may take: an eighth
+SHOWN = 8  # parts of a kind that a text lists
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

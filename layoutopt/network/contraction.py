@@ -33,11 +33,8 @@ from layoutopt.base.limits import Limits
 from layoutopt.network.flow import best_set
 from layoutopt.network.problem import IntArray, Labelling, Reduction, exact_integers, restored_names
 
-LARGEST = 2**61
-"""Sums of weights stay below this, so that flows fit 64 bits."""
-
-WORK = 3 * 10**5
-"""Nodes in all minimum cuts together; a few seconds at most."""
+LARGEST = 2**61  # sums of weights stay below this, so that flows fit 64 bits
+WORK = 3 * 10**5  # nodes in all minimum cuts together; a few seconds at most
 
 Graph = dict[int, dict[int, int]]
 
@@ -307,8 +304,7 @@ Best = tuple[int | None, int, int, int]
 """A node's best label (``None`` for fresh), its reward, the next best reward, and the worst; the
 last three are at least, at least, and at most 0."""
 
-VISITS = 1000
-"""After so many nodes the clock is looked at."""
+VISITS = 1000  # after so many nodes the clock is looked at
 
 
 def contract(problem: Labelling, limits: Limits | None = None) -> Reduction:

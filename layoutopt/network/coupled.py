@@ -53,44 +53,25 @@ from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.pairwise import Message, Relaxed, relax
 from layoutopt.network.solvers.programme import Programme, ProgrammeResult, coarse
 
-BRANCHES = 200
-"""Branches that are tried before anything else."""
+BRANCHES = 200  # branches that are tried before anything else
 
 SMALL = 100
 """Most labels for that."""
 
-TURN = 1.0
-"""Effort of the first turn of each search, see ``Limits.turn``; every round doubles it."""
-
-SEARCHED = 300_000
-"""Most entries for which there is a search: CP-SAT takes two kilobytes for each."""
-
-SOLVED = 1_000_000
-"""Most entries of tables with which a network that rows are charged to is solved."""
-
-PARTS = 1 << 16
-"""Parts of a unit in that network."""
+TURN = 1.0  # effort of the first turn of each search, see `Limits.turn`; every round doubles it
+SEARCHED = 300_000  # most entries for which there is a search: CP-SAT takes two kilobytes for each
+SOLVED = 1_000_000  # most entries of tables with which a network that rows are charged to is solved
+PARTS = 1 << 16  # parts of a unit in that network
 
 PART = 120
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
 
-UNTIMED = 8
-"""How much larger parts become where there is no deadline."""
-
-STALE = 3.0
-"""How often parts cover all nodes without a better labelling until they are made larger."""
-
-LATE = 1.0
-"""Seconds of processor time that the exact bound of prices may take when time is over."""
-
-BETWEEN = 5.0
-"""Seconds after which a better labelling is told."""
-
-ROUNDS = 6
-"""Most often the relaxation is solved."""
-
-PRICED = 0.999
-"""Share of its solution from which on a label is taken at once."""
+UNTIMED = 8  # how much larger parts become where there is no deadline
+STALE = 3.0  # how often parts cover all nodes without a better labelling until they are made larger
+LATE = 1.0  # seconds of processor time that the exact bound of prices may take when time is over
+BETWEEN = 5.0  # seconds after which a better labelling is told
+ROUNDS = 6  # most often the relaxation is solved
+PRICED = 0.999  # share of its solution from which on a label is taken at once
 
 
 def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer:

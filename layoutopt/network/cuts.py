@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 FORBIDDEN = 2**62
 """The cost of what no labelling may do."""
 
-LARGEST = 2**58
-"""The absolute values of all costs add up to less than this."""
+LARGEST = 2**58  # the absolute values of all costs add up to less than this
 
 ENDLESS = 2**60
 """The capacity of what is forbidden; the absolute values of all costs add up to less than half."""
@@ -373,11 +372,8 @@ def fix(problem: Labelling, labels: IntArray) -> Reduction:
     return Reduction(problem, small, constant, kept, restore)
 
 
-CAPACITIES = 2**60
-"""Sums of capacities stay below this, so that flows fit 64 bits."""
-
-WORK = 4 * 10**7
-"""Labels times nodes and edges that isolating cuts may take, about half a minute."""
+CAPACITIES = 2**60  # sums of capacities stay below this, so that flows fit 64 bits
+WORK = 4 * 10**7  # labels times nodes and edges that isolating cuts may take, about half a minute
 
 
 def cuttable(problem: Labelling) -> bool:

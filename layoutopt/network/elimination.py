@@ -25,11 +25,8 @@ from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.base.result import Result
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
 
-TABLE_LIMIT = 2**18
-"""Largest table, in entries."""
-
-WORK_LIMIT = 2**26
-"""Largest sum of the sizes of all tables."""
+TABLE_LIMIT = 2**18  # largest table, in entries
+WORK_LIMIT = 2**26  # largest sum of the sizes of all tables
 
 BUCKET, LEFT = 2**20, 2**25
 """Most entries of a mini-bucket, and of what all eliminations leave together."""
@@ -40,8 +37,7 @@ NODES = 500
 BLOCK, ENTRIES = 2**12, 2**19
 """Most partial labellings that get another label at once, and most labels of them together."""
 
-LARGEST = 2**61
-"""Sums of costs stay below it."""
+LARGEST = 2**61  # sums of costs stay below it
 
 Factor: TypeAlias = tuple[tuple[int, ...], WeightArray]
 """Nodes, and a table of costs with an axis for each."""

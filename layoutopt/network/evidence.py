@@ -27,23 +27,18 @@ from layoutopt.network.solvers.programme import UpperRow
 TABLE, TOTAL = 10**6, 3 * 10**7
 """Entries of the largest table, and of all tables together, that a checker is to make."""
 
-SEARCH = 30.0
-"""Effort for one proof, in seconds of a machine of today."""
+SEARCH = 30.0  # effort for one proof, in seconds of a machine of today
 
 DEPTH = DEEPEST - 4
 """Nodes that are fixed at once: a class, its components and prices are around and in them."""
 
-EACH, PER_ENTRY = 2e-3, 6e-6
-"""Effort for a linear programme, and for each entry of its tables."""
-
-ENTRIES = 3 * 10**5
-"""Most entries of all tables together that a linear programme is written for."""
+EACH, PER_ENTRY = 2e-3, 6e-6  # effort for a linear programme, and for each entry of its tables
+ENTRIES = 3 * 10**5  # most entries of all tables together that a linear programme is written for
 
 PARTS = (1, 2, 4, 12, 60, 720720)
 """Messages are whole numbers of parts of one: multiples of such fractions, mostly."""
 
-LABELLINGS = 2**12
-"""So many are tried where rows have to hold."""
+LABELLINGS = 2**12  # so many are tried where rows have to hold
 
 Evidence = dict[str, Any]
 

@@ -66,8 +66,7 @@ def read(path: str | Path, *, digits: int = 6) -> Network:
         return PARSERS[kind](files.read_bytes(target), *more)
 
 
-HEAD = 4096
-"""Bytes of a file that tell its format."""
+HEAD = 4096  # bytes of a file that tell its format
 
 
 def _kind(path: Path, head: bytes) -> str:

@@ -19,11 +19,8 @@ from layoutopt.network.problem import IntArray, WeightArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-LARGEST = 2**61
-"""Sums of capacities, and costs times nodes, stay below this."""
-
-NARROW = 29
-"""Flows below two to this many units are left to SciPy."""
+LARGEST = 2**61  # sums of capacities, and costs times nodes, stay below this
+NARROW = 29  # flows below two to this many units are left to SciPy
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,7 @@ from layoutopt.network.network import Array, CostTable, Domain, Network, Usage, 
 FORBIDDEN = 10**18
 """The cost of what is forbidden, or more."""
 
-CHUNK = 2**20
-"""Bytes that are read at a time."""
+CHUNK = 2**20  # bytes that are read at a time
 
 MARGIN = 64
 """Bytes after a list that must be known before it is taken: the outer list may end there."""

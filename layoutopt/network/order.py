@@ -27,8 +27,7 @@ from layoutopt.network.problem import IntArray, Labelling, Parts, Precedence, sp
 
 Arc = tuple[int, int]
 
-LARGEST = 2**55
-"""The sum of all tops stays below this, if need be in a coarser unit."""
+LARGEST = 2**55  # the sum of all tops stays below this, if need be in a coarser unit
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,7 @@ from layoutopt.network.solvers.relaxation import HOPS, Ascent, begin, field_of, 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-DEPTH = 200
-"""Deepest branch."""
+DEPTH = 200  # deepest branch
 
 
 def branch(root: Ascent) -> int:
@@ -103,20 +102,14 @@ def _children(parent: Ascent, limits: Limits) -> list[tuple[Ascent, int]]:
     return children
 
 
-MANY = 64
-"""From so many labels on columns are shared."""
-
-DISTANCES = (2, 3, 4, 6)
-"""How many edges apart labels of one column are, in turn."""
+MANY = 64  # from so many labels on columns are shared
+DISTANCES = (2, 3, 4, 6)  # how many edges apart labels of one column are, in turn
 
 CONFLICTS_LIMIT = 3 * 10**7
 """Largest number of pairs of labels that must not share, counted once for each way they meet."""
 
-SHARE = 0.25
-"""Share of the time left that one distance may take."""
-
-EFFORT = 15.0
-"""Effort of one distance, see ``Limits.turn``."""
+SHARE = 0.25  # share of the time left that one distance may take
+EFFORT = 15.0  # effort of one distance, see `Limits.turn`
 
 
 def share_columns(part: Labelling, limits: Limits, start: IntArray) -> Result | None:
@@ -240,14 +233,12 @@ class Tracker:
             self.stopped = result.stopped
 
 
-TURN = 20.0
-"""Effort of the first turn of each search, see ``Limits.turn``; every round doubles it."""
+TURN = 20.0  # effort of the first turn of each search, see `Limits.turn`; every round doubles it
 
 MIP_COLUMNS = 1000
 """Choices that HiGHS is given for each second of a turn: how long it takes can only be guessed."""
 
-ROUNDED_FROM = 2**41
-"""Numbers are rounded only where they add up to so much, then to half of that."""
+ROUNDED_FROM = 2**41  # numbers are rounded only where they add up to so much, then to half of that
 
 COLUMNS_LIMIT = 2 * 10**6
 """Largest number of choices that CP-SAT is asked about; HiGHS gets a twentieth."""

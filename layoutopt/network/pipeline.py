@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 CERTIFYING = 100.0
 """Most seconds of a limit that are kept for a certificate."""
 
-WHY = 30.0
-"""Seconds that finding a small conflict may take, less where a limit of time leaves less."""
+WHY = 30.0  # seconds that finding a small conflict may take, less where a limit of time leaves less
 
 Rule: TypeAlias = Callable[[dict[str, str | int]], Iterable[Iterable[str]]]
 """Lazy constraints: from the label of each node to sets of nodes whose labels must not be chosen

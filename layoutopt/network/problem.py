@@ -187,8 +187,7 @@ def merge_parallel(ends: IntArray, weights: WeightArray) -> tuple[IntArray, Weig
     return ends[starts[kept]], exact_integers(total[kept].tolist())
 
 
-BAN_BYTES = 50
-"""What one node and label take while bans are looked for."""
+BAN_BYTES = 50  # what one node and label take while bans are looked for
 
 
 def without(

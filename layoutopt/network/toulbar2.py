@@ -24,8 +24,7 @@ from layoutopt.network.network import Array, Network
 
 Cost: TypeAlias = Fraction | int | None
 
-LARGEST = 10**8
-"""Most entries of one table."""
+LARGEST = 10**8  # most entries of one table
 
 
 @dataclass(frozen=True)

@@ -326,8 +326,7 @@ class Expansion:
         return -unit if self.runs.reversed[run] else unit
 
 
-OPEN = -1
-"""The origin of a block that has no formula of its own."""
+OPEN = -1  # the origin of a block that has no formula of its own
 
 NAMED = -2
 """The origin of a block that lies at one mapped location, whose number is where it starts."""

@@ -24,11 +24,8 @@ from layoutopt.lowering.elements.groups import Group
 Loop: TypeAlias = tuple[int, int, int]
 """``(extent, out_stride, in_stride)``."""
 
-VIEW = -1
-"""What a family carries that is no ValuedPair."""
-
-NOTHING = -1
-"""The input of a family that only tells which elements a root has."""
+VIEW = -1  # what a family carries that is no ValuedPair
+NOTHING = -1  # the input of a family that only tells which elements a root has
 
 
 @dataclass(frozen=True)

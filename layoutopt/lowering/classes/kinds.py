@@ -47,8 +47,7 @@ def placed(reduced: Reduced, where: IntArray) -> IntArray:
     return found
 
 
-NOWHERE = -1
-"""Stands for the tensor of which tiles are the elements."""
+NOWHERE = -1  # stands for the tensor of which tiles are the elements
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -34,11 +34,8 @@ from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 from layoutopt.tiles.blocks import TileMap
 
-FEW_RUNS = 10**4
-"""So many runs are always classified."""
-
-GAIN = 20
-"""More runs than these only if there are so many times as many elements."""
+FEW_RUNS = 10**4  # so many runs are always classified
+GAIN = 20  # more runs than these only if there are so many times as many elements
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,8 +31,7 @@ from layoutopt.lowering.classes.orbits import Orbits
 from layoutopt.lowering.elements.numbering import EdgeList, Edges, Numbering, distinct
 from layoutopt.network.problem import IntArray, WeightArray
 
-CELLS_LIMIT = 3 * 10**7
-"""The most cells, of all parts together, that are traced."""
+CELLS_LIMIT = 3 * 10**7  # the most cells, of all parts together, that are traced
 
 
 @dataclass(frozen=True, eq=False)

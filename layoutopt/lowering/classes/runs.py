@@ -259,8 +259,7 @@ def _ends(
     return {s: np.concatenate(c) for s, c in found.items() if c}
 
 
-WAVES = 100
-"""After so many rounds of cuts that follow from cuts, slots are cut to single values."""
+WAVES = 100  # after so many rounds of cuts that follow from cuts, slots are cut to single values
 
 
 class _Cuts:

@@ -54,8 +54,7 @@ def _apart(family: Relation) -> Iterator[Relation]:
     yield replace(family, loops=still)
 
 
-CUTS_LIMIT = 10**5
-"""Systems that would be cut more often are left whole."""
+CUTS_LIMIT = 10**5  # systems that would be cut more often are left whole
 
 Cut = tuple[int, int]
 """A part, and the first flat element after the cut."""

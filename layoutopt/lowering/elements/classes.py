@@ -23,8 +23,7 @@ from layoutopt.network.problem import IntArray
 
 Hash = NDArray[np.uint64]
 
-ROUNDS = 200
-"""Refinement steps after which the remaining components count as unlike any other."""
+ROUNDS = 200  # refinement steps after which the remaining components count as unlike any other
 
 
 def mix(values: NDArray[Any], salt: int = 0) -> Hash:
@@ -77,12 +76,8 @@ def _one_each(component: IntArray, nodes: IntArray) -> IntArray:
     return nodes[where]
 
 
-FEW = 16
-"""Up to so many kinds of edge are counted, more are sorted."""
-
-
-MANY = 256
-"""Above so many colours, twins are found by sorting."""
+FEW = 16  # up to so many kinds of edge are counted, more are sorted
+MANY = 256  # above so many colours, twins are found by sorting
 
 
 @dataclass(frozen=True, eq=False)

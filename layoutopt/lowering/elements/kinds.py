@@ -163,8 +163,7 @@ def _worth(
     return worth
 
 
-TABLE = 2**16
-"""Tables of so many entries are always small enough."""
+TABLE = 2**16  # tables of so many entries are always small enough
 
 
 @dataclass(frozen=True, eq=False)

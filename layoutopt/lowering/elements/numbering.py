@@ -20,8 +20,7 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.elements.groups import Group
 from layoutopt.network.problem import IntArray
 
-FEW = 16
-"""Up to so many colours are looked up one by one, more by sorting."""
+FEW = 16  # up to so many colours are looked up one by one, more by sorting
 
 
 def owners(component: IntArray, labels: IntArray) -> IntArray:

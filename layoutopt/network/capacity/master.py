@@ -71,17 +71,13 @@ def undecided(
     return Undecided(np.arange(len(reduced)), np.zeros(len(reduced), np.int64), room)
 
 
-LINEAR = 30_000
-"""Configurations that the linear programme may have."""
-
-CORE = 60_000
-"""Configurations of undecided kinds that it may have."""
+LINEAR = 30_000  # configurations that the linear programme may have
+CORE = 60_000  # configurations of undecided kinds that it may have
 
 TEMPERATURES = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 """Smoothing, relative to the mean spread of a kind's values."""
 
-STEPS = 80
-"""Steps of L-BFGS at each temperature."""
+STEPS = 80  # steps of L-BFGS at each temperature
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,8 +76,7 @@ def slots_in_order(large: Large, labels: IntArray) -> IntArray:
     return named
 
 
-CHUNK = 2 * 10**6
-"""Values of patterns that are held at a time."""
+CHUNK = 2 * 10**6  # values of patterns that are held at a time
 
 
 def pattern_count(nodes: int, own: int, slots: int) -> int:
@@ -144,11 +143,8 @@ def priced_patterns(
         yield first, values(rewards * scale - cost, weights * scale, rows, slots)
 
 
-PATTERNS = 20_000
-"""Kinds with more patterns are priced by the exact solver, one by one."""
-
-CORE = 100_000
-"""Configurations that a search is asked about."""
+PATTERNS = 20_000  # kinds with more patterns are priced by the exact solver, one by one
+CORE = 100_000  # configurations that a search is asked about
 
 NODES = 8
 """Kinds with more nodes, too."""

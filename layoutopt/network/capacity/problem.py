@@ -21,8 +21,7 @@ from layoutopt.base.numbers import unique
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_sum
 
-LARGEST = 2**61
-"""Sums of bytes stay below this."""
+LARGEST = 2**61  # sums of bytes stay below this
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,7 @@ from layoutopt.network.solvers.programme import (
     coarse,
 )
 
-VARIABLES = 200_000
-"""Variables that the programme may have."""
+VARIABLES = 200_000  # variables that the programme may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,14 +365,9 @@ def _solve(
         state.bound = min(state.bound, max(state.value, found.bound * unit))
 
 
-LABELLINGS = 5_000
-"""Labellings of one kind that are listed."""
-
-STATES = 100_000
-"""States that are kept at a time."""
-
-STEPS = 50_000
-"""Steps in all."""
+LABELLINGS = 5_000  # labellings of one kind that are listed
+STATES = 100_000  # states that are kept at a time
+STEPS = 50_000  # steps in all
 
 Room = tuple[int, ...]
 

@@ -25,11 +25,8 @@ from layoutopt.network.solvers import highs
 from layoutopt.network.solvers.cpsat import solve_programme
 from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeWriter
 
-FINER = 2**12
-"""Parts of one unit of worth by which staying at home is told from moving."""
-
-LARGEST_SCALE = 10**6
-"""Copies of sizes that have so large a common multiple are not shipped."""
+FINER = 2**12  # parts of one unit of worth by which staying at home is told from moving
+LARGEST_SCALE = 10**6  # copies of sizes that have so large a common multiple are not shipped
 
 
 def singles(pool: Pool) -> Columns:
@@ -112,8 +109,7 @@ def _stay(pool: Pool, columns: Columns, tile: IntArray, worth: IntArray) -> tupl
 NODES = 300
 """Nodes of all configurations that are moved."""
 
-PASSES = 20
-"""Passes over all nodes."""
+PASSES = 20  # passes over all nodes
 
 
 class _Moves:
@@ -201,11 +197,8 @@ def moved(pool: Pool, filling: Filling, room: IntArray, limits: Limits) -> Filli
     return Filling(again, filling.counts)
 
 
-MARGIN = 2
-"""Copies of each choice that are given free beside those that are not whole."""
-
-LARGEST = 30_000
-"""Configurations that the search may have."""
+MARGIN = 2  # copies of each choice that are given free beside those that are not whole
+LARGEST = 30_000  # configurations that the search may have
 
 
 def polished(
@@ -246,11 +239,8 @@ def polished(
     return counts
 
 
-EFFORT = 20.0
-"""Of the search, see ``Limits.turn``."""
-
-VARIABLES = 50_000
-"""Sizes times tiles that are searched."""
+EFFORT = 20.0  # of the search, see `Limits.turn`
+VARIABLES = 50_000  # sizes times tiles that are searched
 
 
 def packed(
@@ -298,8 +288,7 @@ def _programme(sizes: IntArray, numbers: IntArray, room: IntArray) -> Programme:
     return to.finished()
 
 
-TRIES = 4
-"""Tiles of no worth of their own that a node looks at."""
+TRIES = 4  # tiles of no worth of their own that a node looks at
 
 
 def repaired(pool: Pool, room: IntArray, limits: Limits) -> tuple[Filling | None, bool]:
@@ -391,20 +380,11 @@ def _by_stake(earns: list[dict[int, int]], around: list[dict[int, int]]) -> list
     return sorted(range(len(stake)), key=lambda u: -stake[u])
 
 
-ROUNDS = 40
-"""Rounds of prices and new configurations."""
-
-NEAR = 1e-3
-"""Relative gap from which on prices are not made better by smoothing."""
-
-FINE = 1e-4
-"""Relative gap from which on whole counts matter more than prices."""
-
-OPEN_KINDS = 3
-"""Kinds that the linear programme of large problems decides for each tile, at first."""
-
-POLISH = 20.0
-"""Effort of the search for whole counts near to shares; see ``Limits.turn``."""
+ROUNDS = 40  # rounds of prices and new configurations
+NEAR = 1e-3  # relative gap from which on prices are not made better by smoothing
+FINE = 1e-4  # relative gap from which on whole counts matter more than prices
+OPEN_KINDS = 3  # kinds that the linear programme of large problems decides for each tile, at first
+POLISH = 20.0  # effort of the search for whole counts near to shares; see `Limits.turn`
 
 DOUBLES = 2**1000
 """What copies can be worth must stay below this for strategies that compute in doubles."""

@@ -201,8 +201,7 @@ def _worst(work: Work, w: int, before: tuple[Cost, ...], after: tuple[Cost, ...]
     return max(changes, default=0)  # without any the label cannot be chosen anyway
 
 
-MANY = 64
-"""Nodes of more neighbours are not looked at: they would be again and again."""
+MANY = 64  # nodes of more neighbours are not looked at: they would be again and again
 
 
 def follow(work: Work, u: int) -> list[int] | None:
@@ -252,8 +251,7 @@ def _replies(work: Work, u: int, v: int) -> list[int] | None:
 Rule: TypeAlias = Callable[[Work, int], "list[int] | None"]
 """Tries to reduce a problem at a node; returns the nodes to look at again, or ``None``."""
 
-LOOK = 50_000
-"""Entries of tables between two looks at the limits; a node counts some besides."""
+LOOK = 50_000  # entries of tables between two looks at the limits; a node counts some besides
 
 
 def renormalise(work: Work, u: int) -> list[int] | None:
@@ -315,14 +313,9 @@ def _first(work: Work, u: int, rules: Sequence[Rule]) -> list[int] | None:
     return None
 
 
-TABLE_LIMIT = 2**18
-"""Largest table of an elimination, in entries."""
-
-WORK_LIMIT = 2**24
-"""Largest sum of the sizes of all its tables."""
-
-NEVER = 2**60
-"""Stands for forbidden there; sums are cut back to it."""
+TABLE_LIMIT = 2**18  # largest table of an elimination, in entries
+WORK_LIMIT = 2**24  # largest sum of the sizes of all its tables
+NEVER = 2**60  # stands for forbidden there; sums are cut back to it
 
 
 def eliminate(

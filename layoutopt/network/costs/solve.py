@@ -125,20 +125,11 @@ def forbid(work: Work, worth: int) -> None:
 Wishes: TypeAlias = Sequence[Mapping[int, float]]
 """Numbers by node and label."""
 
-ROUNDS = 40
-"""Most nodes are chosen anew so often."""
-
-PATIENCE = 4
-"""Rounds in a row without gain, after which it ends."""
-
-TABLE = 2**15
-"""Largest table when nodes are chosen anew, in entries."""
-
-SAMPLE = 4
-"""Of so many nodes the one of most neighbours is held."""
-
-BATCH = 64
-"""Of so many nodes one is held at a time."""
+ROUNDS = 40  # most nodes are chosen anew so often
+PATIENCE = 4  # rounds in a row without gain, after which it ends
+TABLE = 2**15  # largest table when nodes are chosen anew, in entries
+SAMPLE = 4  # of so many nodes the one of most neighbours is held
+BATCH = 64  # of so many nodes one is held at a time
 
 
 def construct(work: Work, wishes: Wishes | None = None) -> list[int] | None:
@@ -226,8 +217,7 @@ def _cutset(work: Work, draw: random.Random) -> list[int]:
 SCALE = 720720
 """Parts of a unit: a multiple of 1 to 16, since messages mostly are fractions with these."""
 
-SCALED = 2**50
-"""Scaled costs of a part add up to about this, or less."""
+SCALED = 2**50  # scaled costs of a part add up to about this, or less
 
 LARGE_TABLE, LARGE_TOTAL = 2**23, 2**29
 """Entries of tables that may be eliminated before there is search."""
@@ -241,11 +231,8 @@ CELLS = 50_000
 TURN, LONGER = 0.25, 4.0
 """Effort of the first turn of each search, see ``Limits.turn``, and how much longer the next is."""
 
-STEPS = 8 * 10**6
-"""Steps of branching for an effort of 1."""
-
-SHARE = 0.4
-"""Share of the time that dual ascent gets."""
+STEPS = 8 * 10**6  # steps of branching for an effort of 1
+SHARE = 0.4  # share of the time that dual ascent gets
 
 LARGEST, ROUNDED = 2**62, 2**57
 """Costs of a part that add up to so much do not fit the solvers' 64 bits; rounded, to less."""

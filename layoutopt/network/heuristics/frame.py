@@ -127,8 +127,7 @@ class _Admission:
 Choose: TypeAlias = Callable[[Labelling, Limits, IntArray], IntArray]
 """A heuristic on problems without order rules."""
 
-LARGEST = 2**54
-"""Absolute values of all numbers that a heuristic sees add up to less."""
+LARGEST = 2**54  # absolute values of all numbers that a heuristic sees add up to less
 
 
 def method(choose: Choose, *, improves: bool) -> Method:

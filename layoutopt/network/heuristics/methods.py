@@ -288,8 +288,7 @@ def _first_gain(part: Labelling, labels: IntArray, to: int) -> IntArray:
 
 Floats = NDArray[np.float64]
 
-STARTS = 32
-"""How often a labelling grows, the first time without chance."""
+STARTS = 32  # how often a labelling grows, the first time without chance
 
 NOISE = 0.5
 """In the last start numbers are multiplied with random ones up to this much below and above 1,
@@ -454,17 +453,13 @@ def _cuts(part: Labelling, limits: Limits) -> tuple[list[IntArray], IntArray]:
     return sides, cost
 
 
-PASSES = 500
-"""Most passes of the primal-dual method."""
+PASSES = 500  # most passes of the primal-dual method
 
 STILL = 1e-3
 """Passes end when no fraction, and no dual variable as a share of its edge's weight, moves more."""
 
-THRESHOLDS = 64
-"""How often thresholds and an order of labels are drawn."""
-
-PACE = 1.0
-"""How fast dual variables move, as a share of their edge's weight."""
+THRESHOLDS = 64  # how often thresholds and an order of labels are drawn
+PACE = 1.0  # how fast dual variables move, as a share of their edge's weight
 
 CELLS_LIMIT = 5 * 10**6
 """Largest number of nodes and edges, counted once for each label that they may have."""

@@ -42,8 +42,7 @@ from layoutopt.network.solvers.programme import (
 COLUMN_SECONDS = 1e-5
 """Seconds that it takes, at least, to write a variable and its rows down for a solver."""
 
-CPSAT_BYTES, HIGHS_BYTES = 2000, 6000
-"""What each solver takes for a variable and its rows."""
+CPSAT_BYTES, HIGHS_BYTES = 2000, 6000  # what each solver takes for a variable and its rows
 
 
 @dataclass(frozen=True, eq=False)

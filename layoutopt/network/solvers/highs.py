@@ -21,8 +21,7 @@ from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeResult
 NODES = 50
 """Nodes of its search that count as a second of effort: HiGHS counts nothing finer."""
 
-LARGEST = 2**50
-"""Objectives must stay below this, so that doubles hold them."""
+LARGEST = 2**50  # objectives must stay below this, so that doubles hold them
 
 SCALED = 1e9
 """Objectives with a larger number are scaled; otherwise its absolute gap is below one unit."""
@@ -30,11 +29,8 @@ SCALED = 1e9
 GAP, COSTS = 1e-6, 1e-7
 """Its absolute gap, and what a reduced cost may be wrong by: scaled objectives are many units."""
 
-NEAR = 1e-5
-"""What is as near to a whole number is meant to be it."""
-
-CERTAIN = 1e9
-"""That there is no point is believed where no row can reach more."""
+NEAR = 1e-5  # what is as near to a whole number is meant to be it
+CERTAIN = 1e9  # that there is no point is believed where no row can reach more
 
 SLICE = 600.0
 """Seconds of a first search without a deadline; later ones take twice as long each.

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-LARGE = 2000
-"""From so many nodes on, passes go by distance."""
+LARGE = 2000  # from so many nodes on, passes go by distance
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,11 +19,8 @@ from layoutopt.network.problem import IntArray, WeightArray, exact_integers
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-LARGEST = 2**55
-"""Sums stay below this, with room for what CP-SAT adds up."""
-
-OPEN = 2**60
-"""Stands for no limit of a row."""
+LARGEST = 2**55  # sums stay below this, with room for what CP-SAT adds up
+OPEN = 2**60  # stands for no limit of a row
 
 
 UpperRow: TypeAlias = tuple[Mapping[int, float], float]

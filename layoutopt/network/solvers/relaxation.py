@@ -91,14 +91,9 @@ def expansion(
     return labels
 
 
-SCALE_BITS = 24
-"""Messages are rounded to multiples of ``2**-24``, or coarser if sums would not fit."""
-
-SUM_BITS = 60
-"""Sums of scaled numbers stay below ``2**60``."""
-
-LOW = -(2**60)
-"""Scaled rewards and edges of banned labels."""
+SCALE_BITS = 24  # messages are rounded to multiples of `2**-24`, or coarser if sums would not fit
+SUM_BITS = 60  # sums of scaled numbers stay below `2**60`
+LOW = -(2**60)  # scaled rewards and edges of banned labels
 
 
 class Ledger:
@@ -190,41 +185,24 @@ def _tops(agree: IntArray, one: IntArray, two: IntArray) -> IntArray:
     return np.asarray(np.maximum(agree.max(axis=1), apart))
 
 
-SWEEPS = 16
-"""Passes over the whole part between two looks at the gap."""
-
-MOST_SWEEPS = 128
-"""Passes over a small region between two looks."""
-
-PATIENCE = 4
-"""Looks in a row that do not shrink the gap by a fiftieth, after which passing ends."""
-
-COVERED = 0.9
-"""Share of the gap that the places of a region account for."""
-
-HOPS = 3
-"""How far around these places a region reaches at first; doubled when it does not help."""
+SWEEPS = 16  # passes over the whole part between two looks at the gap
+MOST_SWEEPS = 128  # passes over a small region between two looks
+PATIENCE = 4  # looks in a row that do not shrink the gap by a fiftieth, after which passing ends
+COVERED = 0.9  # share of the gap that the places of a region account for
+HOPS = 3  # how far around these places a region reaches at first; doubled when it does not help
 
 SMALL = 5000
 """Up to so many nodes, expansion moves are tried at every look."""
 
-LARGEST = 2**56
-"""Sums of all numbers, times eight times the labels, stay below this."""
-
-CELLS_LIMIT = 10**8
-"""Largest number of edges times labels."""
-
-CELL_BYTES = 160
-"""What each of these takes: messages, their exact copies, and those of a pass."""
+LARGEST = 2**56  # sums of all numbers, times eight times the labels, stay below this
+CELLS_LIMIT = 10**8  # largest number of edges times labels
+CELL_BYTES = 160  # what each of these takes: messages, their exact copies, and those of a pass
 
 SWEEP_SECONDS = 4e-8
 """What each takes in one sweep; this and the next are what turns count, see ``Limits.turn``."""
 
-PASS_SECONDS = 2e-3
-"""What a pass takes beside its sweeps."""
-
-CELL_SECONDS = 5e-7
-"""What each takes outside the sweeps of a first pass."""
+PASS_SECONDS = 2e-3  # what a pass takes beside its sweeps
+CELL_SECONDS = 5e-7  # what each takes outside the sweeps of a first pass
 
 
 def field_of(problem: Labelling, seconds: float = math.inf) -> LabelField | None:
