@@ -14,7 +14,7 @@ import numpy as np
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
-from layoutopt.base.result import Answer, Result, Stopped
+from layoutopt.base.result import Answer, Stopped
 from layoutopt.network.capacity.fill import Filling, placed
 from layoutopt.network.capacity.master import use
 from layoutopt.network.capacity.pool import Pool, Priced
@@ -179,7 +179,6 @@ class State:
         self.bound: int | None = None
         self.infeasible: Reason | None = None
         self.seconds: dict[str, float] = {}
-        self.given = joined([])
         self.last: tuple[Columns, IntArray] | None = None
         if before is not None:
             self._begin_with(before)
@@ -190,14 +189,6 @@ class State:
             self.take(before.priced)
         if before.filling is not None:
             self.place(before.filling.columns, before.filling.counts)
-
-    def begin(self, free: Result) -> None:
-        """Take in what is known without capacities."""
-        if free.bound is not None:
-            self.bound = int(free.bound)
-        if free.labelling is not None:
-            self.given = self.pool.patterned(free.labelling)
-            self.columns = joined([self.columns, self.given])
 
     @property
     def closed(self) -> bool:

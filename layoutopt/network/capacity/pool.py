@@ -280,27 +280,6 @@ class Pool:
         every = np.concatenate([*weights, np.zeros(0, np.int64)]).astype(np.int64)
         return Columns(np.arange(self.kinds), np.zeros(self.kinds, np.int64), starts, labels, every)
 
-    def patterned(self, labels: IntArray) -> Columns:
-        """Return the configurations of kinds in which a labelling has one copy of each class.
-
-        A tile that is not the kind's own, or a fresh label, is a slot.
-        """
-        parts = []
-        for number, group in enumerate(self.groups):
-            _, first = np.unique(group.kind, return_index=True)
-            n, own = group.rewards.shape[1:]
-            begin = self.parts.starts[group.components[first]]
-            given = labels[self.parts.nodes[begin[:, None] + np.arange(n)]]
-            slots = slots_of(group, self.tiles)
-            rows = _rows(given, group.tiles, own)
-            legal = np.flatnonzero((rows < own + slots).all(axis=1))
-            parts.append(self.columns(number, legal, rows[legal]))
-        for j, large in enumerate(self.large):
-            begin, end = self.parts.starts[large.component : large.component + 2]
-            given = labels[self.parts.nodes[begin:end]]
-            parts.append(large_column(large, slots_in_order(large, given), self.first[-1] + j))
-        return joined(parts)
-
     def core(self, priced: Priced, dual: Fraction, floor: int | None) -> Columns | None:
         """Return all configurations that may be part of a placement of more than ``floor``.
 
@@ -361,22 +340,6 @@ def _most(labelling: Labelling, parts: ClassComponents) -> int:
     np.add.at(total, parts.of[labelling.edges[:, 0]], np.abs(labelling.weights).astype(object))
     np.add.at(total, parts.of[labelling.reward_at[:, 0]], np.abs(labelling.rewards).astype(object))
     return max(total.tolist(), default=0)
-
-
-def _rows(labels: IntArray, tiles: IntArray, own: int) -> IntArray:
-    """Return the patterns of labels, shape ``(kinds, n)``."""
-    hits = labels[:, :, None] == tiles[:, None, :]
-    rows = np.where(hits.any(axis=2), hits.argmax(axis=2) if own else 0, -1)
-    used = np.zeros(len(rows), np.int64)
-    for u in range(rows.shape[1]):
-        free = rows[:, u] < 0
-        for v in range(u):
-            same = free & (labels[:, u] == labels[:, v])
-            rows[same, u] = rows[same, v]
-        new = rows[:, u] < 0
-        rows[new, u] = own + used[new]
-        used += new
-    return rows
 
 
 def one_copy(pool: Pool, kind: int) -> tuple[Labelling, IntArray]:

@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
-from layoutopt.base.result import Result
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.network.capacity.fill import Filling, Rows, rounded
 from layoutopt.network.capacity.master import solve_master, use
@@ -395,13 +394,10 @@ DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 20, 24, 30, 60, 120, 840)
 
 def choose_freely(state: State) -> None:
     """Let every copy choose freely; done if that fits."""
-    if len(state.given.kind) == state.pool.kinds:
-        state.place(state.given, state.pool.copies)
+    free = state.price(np.zeros(state.pool.tiles, np.int64), 1)
+    state.place(at_home(state.pool, free.columns), state.pool.copies)
     if not state.closed:
-        free = state.price(np.zeros(state.pool.tiles, np.int64), 1)
-        state.place(at_home(state.pool, free.columns), state.pool.copies)
-        if not state.closed:
-            state.place(free.columns, state.pool.copies)
+        state.place(free.columns, state.pool.copies)
 
 
 def keep_whole(state: State) -> None:
@@ -556,21 +552,11 @@ STRATEGIES = {
 """In this order; see ``STRATEGIES`` and ``search``."""
 
 
-def solve_capacity(
-    problem: CapacityProblem, limits: Limits, free: Result | None = None
-) -> CapacityAnswer:
-    """Place all copies of all classes on tiles at the most worth.
-
-    ``free`` is what is known without capacities: as ``labelling`` the labels of one copy of each
-    class, where labels from ``labels`` on are fresh ones; its ``bound`` on the worth of all copies,
-    or ``None``.
-    """
+def solve_capacity(problem: CapacityProblem, limits: Limits) -> CapacityAnswer:
+    """Place all copies of all classes on tiles at the most worth."""
     started = time.perf_counter()
-    pool = Pool(problem)
-    state = State(pool, problem.capacity, limits)
+    state = State(Pool(problem), problem.capacity, limits)
     state.seconds["reduce"] = time.perf_counter() - started
-    if free is not None:
-        state.begin(free)
     return solve_state(state)
 
 

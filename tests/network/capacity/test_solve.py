@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits
-from layoutopt.base.result import Result, Status, Stopped
+from layoutopt.base.result import Status, Stopped
 from layoutopt.network.capacity import master, pool, search, solve
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.network.capacity.fill import rounded
@@ -230,22 +230,18 @@ def test_what_does_not_fit_is_told() -> None:
     assert (answer.infeasible, answer.lacking, answer.grain) == (Reason.BYTES, 4, 4)
 
 
-def test_free_answers_and_parts() -> None:
-    """Labels and bound without capacities, if they fit, are proved as they are.
+def test_what_fits_freely_is_proved() -> None:
+    """Copies that all fit where they want to lie are proved at once.
 
     Two nodes on one tile of no worth of its own are one slot, not two.  A class of two nodes
     without an edge is placed as if these were two classes.
     """
     problem = case([0, 0, 1], [2, 3], [1, 1, 1], [4, 3], {(0, 1): 1}, {(0, 0): 5})
     slot = case([0, 0], [2], [1, 1], [2, 2], {(0, 1): 3})
-    for given, labels, best in (
-        (problem, [0, 0, 1], 12),
-        (problem, [0, 0, 2 + 2], 12),
-        (slot, [3, 3], 6),
-    ):
-        free = Result(labelling=np.array(labels), bound=best)
-        answer = solve_capacity(given, Limits(), free)
-        assert (answer.objective, answer.bound, answer.dual) == (best, best, None)
+    for given, best in ((problem, 12), (slot, 6)):
+        answer = solve_capacity(given, Limits())
+        assert (answer.objective, answer.bound) == (best, best)
+        assert list(answer.seconds)[-1] == "free"
         assert_sound(given, answer)
     problem = case([0, 0], [5], [1, 2], [2, 9, 6], None, {(0, 0): 3, (1, 0): 1, (1, 1): 4})
     answer = solve_capacity(problem, Limits())
