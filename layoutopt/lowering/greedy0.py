@@ -35,23 +35,21 @@ from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.maps import BackwardMaps, Elements, ForwardMaps, Places, routes
+from layoutopt.network.components import reached
 from layoutopt.network.problem import IntArray
 
 
 def relevant(graph: GraphStore, given: FixedElements) -> list[int]:
     """Return the tensors that pairs, and barriers whose outputs matter, depend on."""
-    found: set[int] = set()
-    todo = [t for a, b, _ in graph.pairs for t in (a, b)]
-    while todo:
-        t = todo.pop()
-        if t not in found:
-            found.add(t)
-            i = graph.producers[t]
-            if graph.ops[i].kind is Kind.BARRIER:
-                todo += [*graph.op_outputs[i], *graph.op_inputs[i]]
-            todo += graph.carriers(i)
-            todo += given.tensors(t) if t in given.origins else ()
-    return sorted(found)
+
+    def below(t: int) -> list[int]:
+        i = graph.producers[t]
+        found = [*graph.carriers(i), *(given.tensors(t) if t in given.origins else ())]
+        if graph.ops[i].kind is Kind.BARRIER:
+            found += [*graph.op_outputs[i], *graph.op_inputs[i]]
+        return found
+
+    return sorted(reached((t for a, b, _ in graph.pairs for t in (a, b)), below))
 
 
 def consumers(graph: GraphStore) -> dict[int, list[tuple[int, int]]]:

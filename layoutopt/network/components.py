@@ -1,11 +1,11 @@
-"""Connected components, strongly connected ones, and what arcs reach.
+"""Connected components, strongly connected ones, and what links reach.
 
 Small graphs are walked in Python, which spares loading SciPy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,6 +41,18 @@ def components(nodes: int, first: NDArray[Any], second: NDArray[Any]) -> tuple[i
     number: dict[int, int] = {}
     found = [number.setdefault(root(u), len(number)) for u in range(nodes)]
     return len(number), np.array(found, np.int32)
+
+
+def reached(starts: Iterable[Node], near: Callable[[Node], Iterable[Node]]) -> list[Node]:
+    """Return some nodes, each once, and all that links lead to from them, near ones first."""
+    found = list(dict.fromkeys(starts))
+    known = set(found)
+    for u in found:  # grows meanwhile
+        for v in near(u):
+            if v not in known:
+                known.add(v)
+                found.append(v)
+    return found
 
 
 def strong_components(arcs: Iterable[tuple[Node, Node]]) -> list[list[Node]]:

@@ -14,7 +14,8 @@ such steps at once is sound because each holds for every labelling of the other 
 only, and becomes part of the neighbour's rewards.  This is the step of dynamic programming
 on trees; a forest disappears altogether.
 
-*dominated labels* and *strong sets* look at whole classes of nodes (:mod:`.classes`).
+*dominated labels* and *strong sets* look at whole components (:func:`dominated_labels`,
+:func:`strong_sets`).
 
 The first two are the classic heavy-edge rules of multiway cut (Dahlhaus et al., 1994) with
 rewards of one node counted as alternatives.  All arithmetic is on Python integers.
@@ -30,6 +31,7 @@ from itertools import takewhile
 import numpy as np
 
 from layoutopt.base.limits import Limits
+from layoutopt.network.components import reached
 from layoutopt.network.flow import best_set
 from layoutopt.network.problem import IntArray, Labelling, Reduction, exact_integers, restored_names
 
@@ -167,17 +169,11 @@ def _most_attached_first(graph: Graph) -> Iterator[int]:
 
 def _part(graph: Graph, start: int, allowed: Collection[int]) -> Graph:
     """Return the part of a graph that is reached from a node through allowed ones."""
-    part: Graph = {start: {}}
-    todo = [start]
-    while todo:
-        u = todo.pop()
-        for v, w in graph[u].items():
-            if v in allowed or v == start:
-                part[u][v] = w
-                if v not in part:
-                    part[v] = {}
-                    todo.append(v)
-    return part
+
+    def near(u: int) -> list[int]:
+        return [v for v in graph[u] if v in allowed or v == start]
+
+    return {u: {v: graph[u][v] for v in near(u)} for u in reached([start], near)}
 
 
 def _best(part: Graph, core: Collection[int], pinned: int, loss: int) -> list[int]:
@@ -218,7 +214,8 @@ def dominated_labels(
     for u, labels in enumerate(bans):
         for label in labels:
             banned.setdefault(label, set()).add(u)
-    signed = _with_negative_edges(near)
+    negative = (u for u, around in enumerate(near) if any(w < 0 for w in around.values()))
+    signed = set(reached(negative, near.__getitem__))
     punished = {label for label, column in columns.items() if min(column.values()) < 0}
     ranked: dict[int, list[int]] = {}
     dropped = {}
@@ -257,18 +254,6 @@ def _behind(column: Numbers, rival: Numbers, punished: bool) -> bool:
     )
 
 
-def _with_negative_edges(near: Sequence[Numbers]) -> set[int]:
-    """Return the nodes of all components that have a negative edge."""
-    todo = [u for u, around in enumerate(near) if any(w < 0 for w in around.values())]
-    found = set(todo)
-    while todo:
-        for v in near[todo.pop()]:
-            if v not in found:
-                found.add(v)
-                todo.append(v)
-    return found
-
-
 def losses(
     near: Sequence[Numbers], earns: Sequence[Numbers], bans: Sequence[Collection[int]]
 ) -> Iterator[tuple[list[int], int]]:
@@ -280,15 +265,10 @@ def losses(
     for start in range(len(near)):
         if seen[start] or not near[start]:
             continue
-        seen[start] = True
-        component = [start]
-        for u in component:  # grows meanwhile
-            for v in near[u]:
-                if not seen[v]:
-                    seen[v] = True
-                    component.append(v)
+        component = reached([start], near.__getitem__)
         sums: dict[int, int] = {}
         for u in component:
+            seen[u] = True
             for label, r in earns[u].items():
                 sums[label] = sums.get(label, 0) + r
         if not any(

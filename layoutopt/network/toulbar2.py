@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from itertools import product
+from math import prod
 from typing import Any, Literal, TypeAlias
 
 from layoutopt.base.arguments import least
@@ -23,6 +24,8 @@ from layoutopt.network.builder import CostNetwork
 from layoutopt.network.network import Array, Network
 
 Cost: TypeAlias = Fraction | int | None
+Labels: TypeAlias = int | tuple[str, ...]
+"""Names of labels, or how many there are."""
 
 LARGEST = 10**8  # most entries of one table
 
@@ -49,7 +52,7 @@ class CostFunction:
 def assembled(
     name: str,
     sense: Literal["min", "max"],
-    variables: Sequence[tuple[str, int | tuple[str, ...]]],
+    variables: Sequence[tuple[str, Labels]],
     functions: Sequence[CostFunction],
     bound: Fraction | None = None,
 ) -> Network:
@@ -59,7 +62,7 @@ def assembled(
     forbidden.
     """
     net = CostNetwork(name, sense)
-    domains: dict[int | tuple[str, ...], Any] = {}
+    domains: dict[Labels, Any] = {}
     for variable, labels in variables:
         if labels not in domains:
             domains[labels] = net.domain(labels)
@@ -76,15 +79,19 @@ def assembled(
     return net.build()
 
 
+def _count(labels: Labels) -> int:
+    return labels if isinstance(labels, int) else len(labels)
+
+
 def _add(
     net: CostNetwork,
-    variables: Sequence[tuple[str, int | tuple[str, ...]]],
+    variables: Sequence[tuple[str, Labels]],
     scope: tuple[int, ...],
     costs: Sequence[Cost],
 ) -> None:
     if len(scope) == 2:
         (u, _), (v, labels) = (variables[k] for k in scope)
-        width = labels if isinstance(labels, int) else len(labels)
+        width = _count(labels)
         net.table(u, v, [costs[i : i + width] for i in range(0, len(costs), width)])
     elif len(scope) == 1:
         for i, cost in enumerate(costs):
@@ -93,7 +100,7 @@ def _add(
         net.constant(costs[0])
     elif variables:
         name, labels = variables[0]  # nothing is allowed
-        for i in range(labels if isinstance(labels, int) else len(labels)):
+        for i in range(_count(labels)):
             net.ban(name, i)
     else:
         raise InputError("no labelling is better than the bound")
@@ -199,7 +206,7 @@ class _Cfn:
                 known[name] = found[-1].costs
         return assembled(self.name, self.sense, self.variables, found, self.bound)
 
-    def _variables(self, given: Tree) -> Iterator[tuple[str, int | tuple[str, ...]]]:
+    def _variables(self, given: Tree) -> Iterator[tuple[str, Labels]]:
         for k, entry in enumerate(given):
             name, labels = entry if isinstance(given, tuple) else (f"x{k}", entry)
             if isinstance(labels, list):
@@ -215,9 +222,8 @@ class _Cfn:
         scope = tuple(map(self._variable, _listed(given.get("scope", []), "scope")))
         if len(scope) > 2:
             raise InputError(f"is of {len(scope)} variables, 2 are allowed")
-        labels = [self.variables[u][1] for u in scope]
-        sizes = [x if isinstance(x, int) else len(x) for x in labels]
-        count = sizes[0] * sizes[-1] if len(sizes) == 2 else (*sizes, 1)[0]
+        sizes = [_count(self.variables[u][1]) for u in scope]
+        count = prod(sizes)
         if count > LARGEST:
             raise InputError(f"has {count:,} costs, {LARGEST:,} are allowed")
         costs = given.get("costs", [])
@@ -238,7 +244,7 @@ class _Cfn:
             place = 0
             for u, word in zip(scope, costs[at : at + width - 1], strict=True):
                 own = self.variables[u][1]
-                place = place * (own if isinstance(own, int) else len(own)) + _label(word, own)
+                place = place * _count(own) + _label(word, own)
             if place in seen:
                 raise InputError("has a cost of one combination twice")
             seen.add(place)
@@ -277,11 +283,11 @@ def _listed(tree: Tree, what: str) -> list[Tree]:
     return tree
 
 
-def _label(word: Tree, labels: int | tuple[str, ...]) -> int:
+def _label(word: Tree, labels: Labels) -> int:
     name = _text(word)
     if not isinstance(labels, int) and name in labels:
         return labels.index(name)
-    if name.isdecimal() and int(name) < (labels if isinstance(labels, int) else len(labels)):
+    if name.isdecimal() and int(name) < _count(labels):
         return int(name)
     raise InputError(f"there is no label {name!r}")
 
@@ -338,7 +344,7 @@ def _wcsp(given: _Numbers) -> Network:
         if not re.fullmatch("[0-9]+", default) or not re.fullmatch("-?[0-9]+", tuples):
             raise InputError(f"{title} is a global one ({default} {tuples}), which is not read")
         own = [sizes[u] for u in scope]
-        shape = own[0] * own[-1] if len(own) == 2 else (*own, 1)[0]
+        shape = prod(own)
         if shape > LARGEST:
             raise InputError(f"{title} has {shape:,} costs, {LARGEST:,} are allowed")
         if int(tuples) < 0:
@@ -410,7 +416,7 @@ def _uai(given: _Numbers, step: Decimal, cost_of: _Logarithms) -> Network:
     found = []
     for k, scope in enumerate(scopes):
         own = [sizes[u] for u in scope]
-        shape = own[0] * own[-1] if len(own) == 2 else (*own, 1)[0]
+        shape = prod(own)
         count = given.integer(f"the potentials of function {k}")
         if count != shape:
             raise InputError(f"function {k} needs {shape} potentials, has {count}")

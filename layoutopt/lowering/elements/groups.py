@@ -13,7 +13,7 @@ generously; only what is found there is then looked at element by element.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,7 +32,7 @@ from layoutopt.graphs.ops import (
     size,
 )
 from layoutopt.graphs.store import GraphStore
-from layoutopt.network.components import components, strong_components
+from layoutopt.network.components import components, reached, strong_components
 from layoutopt.network.problem import IntArray
 
 
@@ -125,14 +125,12 @@ def sources_of(
 
     ``firsts`` are for each tensor the one that is looked at in its stead.
     """
-    every, todo = set(tensors), list(tensors)
-    while todo:
-        for carrier in graph.carriers(graph.producers[todo.pop()]):
-            t = carrier if firsts is None else firsts[carrier]
-            if t not in every:
-                every.add(t)
-                todo.append(t)
-    return sorted(every)
+
+    def below(t: int) -> Iterable[int]:
+        carriers = graph.carriers(graph.producers[t])
+        return carriers if firsts is None else [firsts[carrier] for carrier in carriers]
+
+    return sorted(reached(tensors, below))
 
 
 def key_of(graph: GraphStore, group: Group) -> Hashable:

@@ -15,6 +15,7 @@ from layoutopt.base.errors import InputError, InternalError, SizeError
 from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
+from layoutopt.network.components import reached
 from layoutopt.network.costs.reductions import (
     NEVER,
     apply,
@@ -41,24 +42,14 @@ def split(work: Work) -> list[tuple[Work, list[int]]]:
     parts = []
     for root in work.left():
         if place[root] < 0:
-            nodes = _reached(work, root, place)
+            nodes = reached([root], work.near.__getitem__)
             part = Work([list(work.costs[u]) for u in nodes])
+            for k, u in enumerate(nodes):
+                place[u] = k
             for k, u in enumerate(nodes):
                 part.near[k] = {place[v]: table for v, table in work.near[u].items()}
             parts.append((part, nodes))
     return parts
-
-
-def _reached(work: Work, root: int, place: list[int]) -> list[int]:
-    """Return a node's component, and note the place of each of its nodes."""
-    nodes = [root]
-    place[root] = 0
-    for u in nodes:
-        for v in work.near[u]:
-            if place[v] < 0:
-                place[v] = len(nodes)
-                nodes.append(v)
-    return nodes
 
 
 def tighten(
