@@ -100,25 +100,11 @@ def greedy0(
     given: FixedElements | None = None,
     places: Places | None = None,
 ) -> Origins:
-    """Choose layouts as Greedy0 does.
+    """Choose layouts as Greedy0 does; raise ``TimeoutError`` if time runs out.
 
-    Parameters
-    ----------
-    given
-        Sink elements whose locations are given; they are covered from the start, or as soon
-        as the barrier is known whose locations they take.
-    places
-        What stands for the graph's elements; by default they do so themselves.
-
-    Returns
-    -------
-    dict
-        For each sink and place the root tensor and the place there whose location it takes.
-
-    Raises
-    ------
-    TimeoutError
-        If time runs out.
+    Given elements are covered from the start, or as soon as the barrier is known whose locations
+    they take.  Places stand for the graph's elements, which by default do so themselves.  Return
+    for each sink and place the root tensor and the place there whose location it takes.
     """
     given = FixedElements(graph) if given is None else given
     return _GreedyByElements(

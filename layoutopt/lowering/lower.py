@@ -46,31 +46,19 @@ from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArr
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """A graph as a labelling problem.
-
-    Parameters
-    ----------
-    problem
-        Its representatives.  ``unit * (constant + problem.value(labels))`` is the score of
-        the layouts that :meth:`layouts` gives.
-    constant, unit
-        What is earned whatever is chosen, and what one is worth.
-    kinds
-        The different groups.
-    size
-        Counts by name: ``unconstrained`` sink elements, ``groups``, ``group_kinds``,
-        ``components``, ``classes``.
-    given
-        What is given beforehand.
-    """
+    """A graph as a labelling problem."""
 
     graph: GraphStore
+    # its representatives. `unit * (constant + problem.value(labels))` is the score of the layouts
+    # that `layouts` gives
     problem: Labelling
-    constant: int
-    unit: Fraction
-    kinds: tuple[GroupKind, ...]
+    constant: int  # what is earned whatever is chosen
+    unit: Fraction  # what one is worth
+    kinds: tuple[GroupKind, ...]  # the different groups
+    # counts by name: `unconstrained` sink elements, `groups`, `group_kinds`, `components`,
+    # `classes`
     size: dict[str, int]
-    given: FixedElements
+    given: FixedElements  # what is given beforehand
 
     def layouts(self, labels: IntArray) -> LayoutDict:
         """Return the layouts of all sinks for labels of the problem's nodes.
@@ -93,13 +81,7 @@ class Lowered:
         return found
 
     def pieces(self, boxes: Sequence[Sequence[Box]], groups: Sequence[Group]) -> LayoutDict:
-        """Return the layouts of the sinks of groups that are alike.
-
-        Parameters
-        ----------
-        boxes
-            The boxes of each sink, as kinds return them.
-        """
+        """Return the layouts of the sinks of groups that are alike, from each sink's boxes."""
         return {
             self.graph.tensor_name(group.sinks[place]): tuple(
                 _piece(self.graph, group, box) for box in own
@@ -125,10 +107,8 @@ class Lowered:
     def labels(self, origins: Origins) -> IntArray:
         """Return labels of the problem's nodes from layouts.
 
-        Parameters
-        ----------
-        origins
-            For each sink, by tensor number, root tensor and flat element of each location.
+        ``origins`` are for each sink, by tensor number, root tensor and flat element of each
+        location.
         """
         found = [np.zeros(0, np.int64)]
         node, label = 0, 0
@@ -170,22 +150,11 @@ def lower(
 ) -> Lowered:
     """Return a graph's labelling problem.
 
-    Parameters
-    ----------
-    given
-        Sink elements whose locations are given beforehand.
-    lift_from
-        Groups of so many pair positions are lifted, smaller ones traced element by element.
-    tiles
-        With the number of tiles of the graph's memory, components whose sources lie on different
-        tiles, or whose sinks have elements of different bytes, are of different classes.
-
-    Raises
-    ------
-    SizeError
-        If the graph's tensors do not fit this machine's memory.
-    TimeoutError
-        If time runs out.
+    Groups of ``lift_from`` or more pair positions are lifted, smaller ones traced element by
+    element. With the number of tiles of the graph's memory, components whose sources lie on
+    different tiles, or whose sinks have elements of different bytes, are of different classes.
+    Raises ``SizeError`` if the graph's tensors do not fit this machine's memory, and
+    ``TimeoutError`` if time runs out.
     """
     values, unit = to_integers([value for _, _, value in graph.pairs])
     given = FixedElements(graph) if given is None else given

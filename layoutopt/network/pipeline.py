@@ -245,11 +245,8 @@ def _minimise_under_rules(
 ) -> tuple[CostAnswer, Network]:
     """Solve a network, and add rows for what violates rules, until nothing does.
 
-    Returns
-    -------
-    answer, network
-        A labelling that keeps all rules, ``None`` if there was no time to find one, with the last
-        bound, which holds as fewer rows only allow more; and the network with the rows.
+    Return a labelling that keeps all rules, ``None`` if there was no time to find one, with the
+    last bound, which holds as fewer rows only allow more; and the network with the rows.
     """
     told = limits.restated(lambda _: None, lambda bound: bound)  # labellings may break rules
     while True:
