@@ -35,7 +35,7 @@ class RowGroup(NamedTuple):
     """Rows that count items, each of them in rows that follow one another."""
 
     items: list[tuple[int, Array]]  # nodes, and what their labels use
-    begin: Array  # `begin`, `end`: item `p` is in rows `begin[p] .. end[p] - 1`
+    begin: Array  # item `p` is in rows `begin[p] .. end[p] - 1`
     end: Array
     limits: list[tuple[Limit, Limit]]  # for each row the least and the most; `None` for no limit
 

@@ -45,8 +45,7 @@ class Asked:
     """The arguments of :func:`layoutopt.converting.convert` that define the problem."""
 
     objective: str  # objectives in order, such as `"count,bytes"`
-    # `layout`, `padding`, `backend`: required layouts of ops, as strings; a backend's name
-    layout: str | None = None
+    layout: str | None = None  # required layouts of ops
     padding: bool = False
     backend: str | None = None
     costs: str | None = None  # the content of a file of costs
@@ -206,13 +205,10 @@ class ConversionVerdict:
     """Cost and bound that a certificate proves for a network."""
 
     asked: Asked  # the problem
-    # `score`, `bound`: for each objective the cost of the layouts, and a lower bound for all
-    # layouts
-    score: tuple[int, ...]
-    bound: tuple[int, ...]
-    # `graphs`, `unverified`: number of graphs of the network, and of those with unverified bounds
-    graphs: int
-    unverified: int
+    score: tuple[int, ...]  # for each objective the cost of the layouts
+    bound: tuple[int, ...]  # for each objective a lower bound for all layouts
+    graphs: int  # number of graphs of the network
+    unverified: int  # number of those with unverified bounds
 
     def __str__(self) -> str:
         score, bound = (

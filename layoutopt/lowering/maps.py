@@ -242,9 +242,8 @@ class ForwardMaps:
     """A table by place, so that a piece meets only the views that it goes through."""
 
     starts: IntArray  # shape (places + 1,): the rows of each place
-    # `reader`, `image`: for each row a reader's number, and the place in its output
-    reader: IntArray
-    image: IntArray
+    reader: IntArray  # a reader's number for each row
+    image: IntArray  # the place in its output
 
     def of(self, places: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Yield for each reader, in order, its output places that come from places.

@@ -58,11 +58,9 @@ FEW, FIRST_LOOK = 5000, 10
 class PricedRows:
     """Rows ``sum of amounts <= room``."""
 
-    # `nodes`, `amounts`: for each item its node, and what the node's labels use, 0 or more where
-    # they are left
-    nodes: list[int]
-    amounts: list[list[int]]
-    begin: list[int]  # `begin`, `end`: item `k` is in rows `begin[k] .. end[k] - 1`
+    nodes: list[int]  # node of each item
+    amounts: list[list[int]]  # what the labels of its node use, 0 or more where they are left
+    begin: list[int]  # item `k` is in rows `begin[k] .. end[k] - 1`
     end: list[int]
     room: list[int]  # the most that may be used in each row, 0 or more
     # for each row its number in the network, and 1 for its upper limit, -1 for its lower one
@@ -73,17 +71,16 @@ class PricedRows:
 class _Edges:
     """Edges between nodes of two colours whose arrays have equal shapes."""
 
-    first: Numbers  # `first`, `second`: nodes, those of the earlier colour first
-    second: Numbers
-    # `one`, `two`: for each edge the places of its nodes' labels, shapes (edges, a) and (edges, b)
-    one: Numbers
-    two: Numbers
+    first: Numbers  # node of the earlier colour of each edge
+    second: Numbers  # node of the later colour
+    one: Numbers  # places of the labels of first nodes, shape (edges, a)
+    two: Numbers  # places of the labels of second nodes, shape (edges, b)
     table: Floats  # shape (edges, a, b)
-    to_first: Floats  # `to_first`, `to_second`: messages, 0 where arrays are filled up
-    to_second: Floats
+    to_first: Floats  # messages to first nodes, 0 where arrays are filled up
+    to_second: Floats  # messages to second nodes
     moved: Floats  # what the first nodes got when the messages to the second ones were made
-    real_one: Floats  # `real_one`, `real_two`: which labels there are
-    real_two: Floats
+    real_one: Floats  # which labels of first nodes there are
+    real_two: Floats  # which labels of second nodes there are
 
     def send(self, part: Floats) -> tuple[Floats, Floats]:
         """Return new messages to the second nodes, and their least entries, which they lack."""

@@ -25,9 +25,8 @@ class NetworkConflict:
     network: Network = field(repr=False)  # the whole network
     nodes: tuple[int, ...]  # numbers of nodes that are part of it
     bans: tuple[int, ...] = ()  # those of them whose forbidden labels are
-    # `tables`, `ties`: numbers of table edges, for what they forbid, and of ties
-    tables: tuple[int, ...] = ()
-    ties: tuple[int, ...] = ()
+    tables: tuple[int, ...] = ()  # numbers of table edges, for what they forbid
+    ties: tuple[int, ...] = ()  # numbers of ties
     # numbers of rows, those of all usages counted on; nodes that are no part are not counted
     rows: tuple[int, ...] = ()
     # whether without any of these there is an allowed labelling of what is left

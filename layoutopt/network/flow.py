@@ -27,10 +27,10 @@ NARROW = 29  # flows below two to this many units are left to SciPy
 class Arcs:
     """Arcs of a flow from node ``source`` to node ``sink``; both are there without arcs, too."""
 
-    tails: IntArray  # `tails`, `heads`, `capacities`: shape (arcs,)
+    tails: IntArray  # shape (arcs,), as the next two
     heads: IntArray
     capacities: WeightArray
-    source: int  # `source`, `sink`: the two largest of all nodes
+    source: int  # it and the sink are the two largest of all nodes
     sink: int
 
 

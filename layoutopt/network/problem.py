@@ -321,10 +321,8 @@ class Parts:
 
     problem: Labelling  # the whole
     parts: tuple[Labelling, ...]  # the components. Their objectives, and so their bounds, add up
-    # `nodes`, `labels`: for each part the nodes and the named labels of the whole, by the part's
-    # numbers
-    nodes: tuple[IntArray, ...]
-    labels: tuple[IntArray, ...]
+    nodes: tuple[IntArray, ...]  # for each part the nodes of the whole, by the part's numbers
+    labels: tuple[IntArray, ...]  # the same for named labels
 
     def join(self, labellings: Sequence[IntArray]) -> IntArray:
         """Return labels of the whole from labels of the parts."""

@@ -24,13 +24,12 @@ from layoutopt.network.solvers.programme import OPEN, Programme, coarse
 class _Group:
     """Rows over the same items, which stand in rows that follow each other."""
 
-    # `nodes`, `amounts`: for each item its node, and what each of the node's labels uses
-    nodes: list[int]
-    amounts: list[list[int]]
-    begin: Array  # `begin`, `end`: item `k` is in rows `begin[k] .. end[k] - 1`, one at least
+    nodes: list[int]  # node of each item
+    amounts: list[list[int]]  # what each label of its node uses
+    begin: Array  # item `k` is in rows `begin[k] .. end[k] - 1`, one at least
     end: Array
-    low: Array  # `low`, `high`: limits of each row; where there is none, one that nothing reaches
-    high: Array
+    low: Array  # lower limit of each row; where there is none, one that nothing reaches
+    high: Array  # upper limit
     number: Array  # number of each row in the network
 
     def ranges(self, work: Work) -> tuple[Array, Array]:

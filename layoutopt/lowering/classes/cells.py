@@ -23,9 +23,8 @@ class Representatives:
 
     orbits: Orbits
     base: IntArray  # position of each run's first kept value among those of its slot
-    # `run`, `place`: for each slot the run of each kept value, and its position on the strand
-    run: tuple[IntArray, ...]
-    place: tuple[IntArray, ...]
+    run: tuple[IntArray, ...]  # for each slot the run of each kept value
+    place: tuple[IntArray, ...]  # its position on the strand
 
     def shape(self, part: int) -> tuple[int, ...]:
         """Return how many values of each slot of a part are kept."""

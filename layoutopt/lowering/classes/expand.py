@@ -351,10 +351,10 @@ class BoxGrid:
 class _Spans:
     """Boxes of blocks: ranges of indices along each axis, one column per box."""
 
-    first: IntArray  # `first`, `end`: for each axis the first index, and the one after the last
-    end: IntArray
-    origin: IntArray  # `origin`, `start`: as in a field, for the first block
-    start: IntArray
+    first: IntArray  # for each axis the first index
+    end: IntArray  # the one after the last index
+    origin: IntArray  # as in a grid, for the first block
+    start: IntArray  # as in a grid, for the first block
     rate: IntArray  # for each axis what one step within it adds; 0 where there is only one
 
     def __getitem__(self, which: IntArray) -> _Spans:

@@ -32,10 +32,10 @@ NOTHING = -1  # the input of a family that only tells which elements a root has
 class Relation:
     """Pairs of elements of two parts."""
 
-    out: int  # `out`, `inp`: numbers of the two parts; `inp` may be `NOTHING`
-    inp: int
-    out_start: int  # `out_start`, `in_start`: flat elements at which all loops begin
-    in_start: int
+    out: int  # number of one part
+    inp: int  # that of the other, or `NOTHING`
+    out_start: int  # flat element of `out` at which all loops begin
+    in_start: int  # that of `inp`
     loops: tuple[Loop, ...]  # `(extent, out_stride, in_stride)` in flat elements
     pair: int = VIEW  # number of the ValuedPair, or `VIEW`
 
@@ -66,8 +66,8 @@ class TensorRun:
     """A run of elements of one tensor."""
 
     tensor: int  # number of the tensor
-    start: int  # `start`, `size`: the first flat element, and how many there are
-    size: int
+    start: int  # the first flat element
+    size: int  # number of elements
     root: bool  # whether the elements have locations of their own, or are free
     free: bool  # whether some of them come from a sink
 

@@ -48,13 +48,10 @@ class Orbits:
     # for each family and side `{slot: run}` where slots stay at one value
     still: tuple[tuple[dict[int, int], dict[int, int]], ...]
     type: IntArray  # the type of each strand
-    # `copies`, `kept`: the number of orbits of each type, and of its representatives
-    copies: IntArray
-    kept: IntArray
-    # `first`, `count`: for each strand the number of its first representative among those of its
-    # type, and how many representatives it gives, which are its first positions
-    first: IntArray
-    count: IntArray
+    copies: IntArray  # number of orbits of each type
+    kept: IntArray  # number of its representatives
+    first: IntArray  # number of each strand's first representative among those of its type
+    count: IntArray  # how many representatives it gives, which are its first positions
     # for each slot whether its axis reaches a root. Where it does not, positions are copies of
     # edges, not of elements
     rooted: IntArray

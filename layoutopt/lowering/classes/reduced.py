@@ -58,10 +58,8 @@ class Reduced:
     roots: tuple[int, ...]  # the root parts in that order, free ones first
     # for each part the numbers of its cells' roots, -1 where a cell stands for nothing
     tensors: tuple[Array, ...]
-    # `agree`, `earn`: for each edge the number of element edges that it stands for, as an index of
-    # `times`
-    agree: IntArray
-    earn: IntArray
+    agree: IntArray  # for each edge that agrees, as an index of `times`, how many it stands for
+    earn: IntArray  # the same for edges that earn
     times: tuple[Fraction, ...]  # those numbers
     # for each free cell and location that an edge ties it to, a fixed cell at that location: rows
     # of free cells, locations, and fixed cells

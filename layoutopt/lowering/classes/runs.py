@@ -31,11 +31,10 @@ VALUES_LIMIT = 4 * 10**6
 class Segments:
     """A relation of the values of two slots, or a set of values of one."""
 
-    out: int  # `out`, `inp`: numbers of the slots; `inp` is `NOTHING` for a set
-    inp: int
-    # `out_start`, `in_start`: first values; those of `inp` go up or down from there
-    out_start: IntArray
-    in_start: IntArray
+    out: int  # number of one slot
+    inp: int  # that of the other, or `NOTHING` for a set
+    out_start: IntArray  # first values of `out`
+    in_start: IntArray  # values of `inp` for these, from which they go up or down
     length: IntArray  # how many values follow each other
     sign: IntArray  # 1 where both sides go up, -1 where `inp` goes down
     mark: IntArray | None = None  # what tells the pieces of a set apart, if anything does
@@ -176,10 +175,9 @@ def _marks(codes: TileMap, slot: Slot, number: int, axes: Sequence[int]) -> Segm
 class Runs:
     """The runs of all slots, numbered through."""
 
-    # `slot`, `start`, `length`: of each run: its slot, first value, and number of values
-    slot: IntArray
-    start: IntArray
-    length: IntArray
+    slot: IntArray  # slot of each run
+    start: IntArray  # its first value
+    length: IntArray  # its number of values
     first: IntArray  # number of the first run of each slot, and the number of runs
     strand: IntArray  # the strand of each run
     reversed: IntArray  # whether a run's values go down while its strand's positions go up

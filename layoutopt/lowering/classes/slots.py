@@ -242,9 +242,8 @@ class Slot:
 class SlotBlock:
     """Loops of a family that run through one slot of each side."""
 
-    # `out`, `inp`: numbers of the slots; `inp` is `NOTHING` where the loops do not move there
-    out: int
-    inp: int
+    out: int  # number of the slot of the output
+    inp: int  # that of the input, or `NOTHING` where the loops do not move there
     # `(extent, out_stride, in_stride)`; empty where a slot stays at one value
     loops: tuple[tuple[int, int, int], ...]
 

@@ -172,8 +172,8 @@ class GroupKind:
 
     graph: GraphStore
     groups: tuple[Group, ...]
-    edges: Edges  # `edges`, `classes`: the elements of the first group; they stand for those of all
-    classes: Classes
+    edges: Edges  # of the elements of the first group, which stand for those of all
+    classes: Classes  # of these elements
     nodes: IntArray  # the free elements that are the problem's nodes, ascending
     label_colour: IntArray  # colour of each of the problem's labels
     # for each label, ascending, its component times the number of roots, plus its location

@@ -84,8 +84,8 @@ class Numbering:
     the distinct values of all mappings.
     """
 
-    sinks: tuple[int, ...]  # `sinks`, `fixed`: the root tensors, in the order of their numbers
-    fixed: tuple[int, ...]
+    sinks: tuple[int, ...]  # the free root tensors, in the order of their numbers
+    fixed: tuple[int, ...]  # the other root tensors
     # first number of each tensor of `sinks` and then of `fixed`; a fixed tensor with a mapping has
     # no numbers of its own. Its last entry is the first of the mappings
     starts: NDArray[np.int64]

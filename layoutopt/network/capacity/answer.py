@@ -107,9 +107,8 @@ class CountedLabels:
     classes: IntArray  # shape (m,): the class of each configuration, ascending
     counts: IntArray  # shape (m,): how many copies take it, 1 or more
     starts: IntArray  # shape (m + 1,): where each configuration begins in `nodes` and `labels`
-    # `nodes`, `labels`: shape (starts[m],): nodes of the class, ascending, and the tile of each
-    nodes: IntArray
-    labels: IntArray
+    nodes: IntArray  # shape (starts[m],): nodes of the class, ascending
+    labels: IntArray  # shape (starts[m],): the tile of each
 
     def of(self, number: int) -> Iterator[tuple[IntArray, int]]:
         """Yield labels, in the order of the class's nodes, and count of each configuration."""

@@ -154,7 +154,7 @@ NODES = 8
 class Priced:
     """Best configurations at given prices."""
 
-    prices: WeightArray  # `prices`, `scale`: per grain and times `scale`
+    prices: WeightArray  # per grain and times `scale`
     scale: int
     best: list[int]  # what a copy of each kind is worth at most, less prices, times `scale`
     columns: Columns  # for each kind a configuration, the best one if it could be found

@@ -100,8 +100,8 @@ def _check(name: str, values: IntArray, size: int | None) -> None:
 class Columns:
     """Configurations of kinds, ordered by kind."""
 
-    kind: IntArray  # `kind`, `value`: shape (m,): whose it is, and what it is worth
-    value: WeightArray
+    kind: IntArray  # shape (m,): whose it is
+    value: WeightArray  # shape (m,): what it is worth
     starts: IntArray  # shape (m + 1,): where each begins in `labels` and `bytes`
     labels: IntArray  # the tile of each node of the kind; `tiles + j` is slot `j`
     bytes: IntArray  # the bytes of each of these nodes
@@ -155,10 +155,8 @@ class ClassComponents:
     """The components of all classes."""
 
     of: IntArray  # shape (nodes,): the component of each node
-    # `nodes`, `starts`: the nodes by component, ascending in each; those of `i` begin at
-    # `starts[i]`
-    nodes: IntArray
-    starts: IntArray
+    nodes: IntArray  # the nodes by component, ascending in each
+    starts: IntArray  # where those of each component begin
 
     @property
     def sizes(self) -> IntArray:
@@ -184,9 +182,8 @@ class KindGroup:
     weights: WeightArray  # shape (kinds, n, n): nothing on and below the diagonal
     # shape (kinds,): the tile that the first node is to take if nothing is lost, or -1
     home: IntArray
-    # `components`, `kind`: the components that are of these kinds, and the kind of each
-    components: IntArray
-    kind: IntArray
+    components: IntArray  # the components that are of these kinds
+    kind: IntArray  # the kind of each of these components
 
 
 def class_components(problem: CapacityProblem) -> ClassComponents:

@@ -46,10 +46,8 @@ class PlacementProgramme:
     """A part of an integer programme, and what its variables mean: ``x`` first, then ``z``."""
 
     columns: Columns  # the configurations; `x` is how often each is taken
-    # `column`, `slot`, `tile`: shape (z,): what each `z` speaks of; `slot` counts over all
-    # configurations
-    column: IntArray
-    slot: IntArray
+    column: IntArray  # shape (z,): the configuration that each `z` speaks of
+    slot: IntArray  # its slot, counted over all configurations
     tile: IntArray
     taking: _OnTiles  # what takes room
 

@@ -50,9 +50,8 @@ class Indicators:
     """Variables of a labelling problem, and what joins them."""
 
     nodes: int  # number of nodes
-    # `node`, `label`: for each indicator `x` its node and label, ordered by node and then by label
-    node: IntArray
-    label: IntArray
+    node: IntArray  # node of each indicator `x`, ascending
+    label: IntArray  # its label, ascending for each node
     rewards: WeightArray  # what each indicator earns
     match: IntArray  # shape (y, 2): the two indicators of each match variable
     weights: WeightArray  # what each match variable earns

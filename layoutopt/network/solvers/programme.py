@@ -31,13 +31,13 @@ UpperRow: TypeAlias = tuple[Mapping[int, float], float]
 class Programme:
     """An integer programme; see the module's text."""
 
-    objective: WeightArray  # `objective`, `upper`: shape (n,), whole
-    upper: IntArray
+    objective: WeightArray  # shape (n,), whole
+    upper: IntArray  # shape (n,), whole
     starts: IntArray  # shape (m + 1,): where each row begins in `columns` and `factors`
-    columns: IntArray  # `columns`, `factors`: the entries of the matrix, whole
-    factors: IntArray
-    low: IntArray  # `low`, `high`: shape (m,), whole; `-OPEN` and `OPEN` for none
-    high: IntArray
+    columns: IntArray  # the variable of each entry of the matrix
+    factors: IntArray  # the entries, whole
+    low: IntArray  # shape (m,), whole; `-OPEN` for none
+    high: IntArray  # shape (m,), whole; `OPEN` for none
     # shape (n,): variables that some optimum has whole even if nothing makes them so
     free: IntArray
 

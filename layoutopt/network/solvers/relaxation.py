@@ -235,10 +235,8 @@ class Ascent:
     """Message passing on one field."""
 
     field: LabelField
-    # `to_first`, `to_second`: settled messages to begin with, from each edge to its ends; changed
-    # in place
-    to_first: Floats
-    to_second: Floats
+    to_first: Floats  # settled messages from each edge to its first end; changed in place
+    to_second: Floats  # messages to its second end
     labels: IntArray  # a labelling to begin with; the best one found afterwards
     cutoff: int  # only labellings worth more than this are of interest
     limits: Limits  # when to stop
