@@ -125,7 +125,7 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
         found = infer_shapes(model)
         while (
             (old and count_from_the_first(model, types_of(found.graph)))
-            or _tell_ranks(model, found)
+            or tell_ranks(model, found)
             or _tell_results(model, found)
         ):
             found = infer_shapes(model)
@@ -279,8 +279,12 @@ def _results(
             yield name, helper.make_tensor_type_proto(element, shape)
 
 
-def _tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
-    """Tell that axes and steps of nodes are vectors; return whether the rank of any was unknown.
+VECTORS = {"Pad": {3}, "Resize": {2, 3}, "Slice": {3, 4}}
+"""Places of optional operands that are vectors, by op type."""
+
+
+def tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
+    """Tell that axes, steps and sizes are vectors; return whether the rank of any was unknown.
 
     ONNX takes what has no known rank for what is not there: it slices the first axes, by 1.
 
@@ -301,8 +305,8 @@ def _tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
             if value.type.tensor_type.HasField("shape"):
                 known.add(value.name)
             types[value.name] = value.type.tensor_type.elem_type
-    nodes = (n for g in graphs(model.graph) for n in g.node if n.op_type in ("Pad", "Slice"))
-    wanted = {name for node in nodes for name in node.input[3:5]} - known - {""}
+    places = ((node, place) for node in _nodes(model) for place in VECTORS.get(node.op_type, ()))
+    wanted = {node.input[n] for node, n in places if n < len(node.input)} - known - {""}
     told = False
     for graph in graphs(model.graph) if wanted else ():
         every = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}

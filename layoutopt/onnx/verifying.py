@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.result import Conversion
+from layoutopt.onnx.attributes import attributes
 from layoutopt.onnx.declared import take_declared, types_of
-from layoutopt.onnx.inference import infer_shapes, is_misread
+from layoutopt.onnx.inference import infer_shapes, is_misread, tell_ranks
 from layoutopt.onnx.protobuf import (
     bodies,
     copied,
@@ -42,7 +43,7 @@ def fault(before: ModelProto, after: ModelProto) -> str:
         would misread, are left open.
     """
     reason = _fault(before, after)
-    if reason and _tell_lengths(after):
+    if reason and _tell_options(after):
         reason = _fault(before, after)
     held = overridable(after)
     misread = any(is_misread(node) for graph in graphs(after.graph) for node in graph.node)
@@ -93,25 +94,26 @@ def _open_contradicted(model: ModelProto) -> None:
                     dim.Clear()
 
 
-def _tell_lengths(model: ModelProto) -> bool:
-    """Tell how many sizes or scales each Resize takes; return whether that was unknown of any.
+def _tell_options(model: ModelProto) -> bool:
+    """Tell what ONNX must know of optional operands; return whether any of it was unknown.
 
-    ONNX takes a vector whose length it does not know for an empty one.
+    It takes one whose rank it does not know for one that is not there, and sizes or scales of a
+    Resize whose number it does not know for none.
     """
-    if not any(node.op_type == "Resize" for graph in graphs(model.graph) for node in graph.node):
-        return False
-    told = types_of(infer_shapes(without_weights(model)).graph)
-    changed = False
+    found = infer_shapes(without_weights(model))
+    changed = tell_ranks(model, found)
+    told = types_of(found.graph)
     for graph in graphs(model.graph):
         values = (*graph.value_info, *graph.output, *graph.input)
         kinds = {value.name: value.type.tensor_type for value in values}
         for node in graph.node:
-            sized = node.op_type == "Resize" and is_standard(node.domain)
-            shape = shape_of(told.get(node.input[0])) if sized else None
-            for name in node.input[2:] if shape else ():
+            if node.op_type != "Resize" or not is_standard(node.domain):
+                continue
+            axes = attributes(node).get("axes") or shape_of(told.get(node.input[0])) or ()
+            for name in node.input[2:] if axes else ():
                 dims = list(kinds[name].shape.dim) if name in kinds else []
                 if len(dims) == 1 and not dims[0].HasField("dim_value"):
-                    dims[0].dim_value = len(shape or ())
+                    dims[0].dim_value = len(axes)
                     changed = True
     return changed
 
