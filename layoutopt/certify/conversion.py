@@ -342,8 +342,7 @@ def _compare(own: Mapping[str, Any], given: object) -> None:
 def _check_output(model: Model | str | Path, verdict: ConversionVerdict) -> None:
     """Compare the transforms of the converted network with the score.
 
-    Copies of constants are not counted.  Bytes are not compared if channels are padded, as the
-    score counts bytes without padding.
+    Bytes are not compared if channels are padded, as the score counts bytes without padding.
     """
     found = whole(tally(one.graph) for one in _source(model).every())
     counted = {"count": found.transforms}

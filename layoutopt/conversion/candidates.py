@@ -52,6 +52,9 @@ class CandidateModes:
     ----------
     modes
         All modes.
+    slots
+        For each operand, then each result, its tensor's name; ``""`` for one left out, and for a
+        constant, which is laid out before the graph runs, in as many orders as are wanted.
     rows
         Those of use, by number; the first mode is always there.
     further
@@ -60,13 +63,9 @@ class CandidateModes:
 
     op: Op
     modes: Modes
+    slots: tuple[str, ...]
     rows: dict[int, ModeRow] = field(default_factory=dict)
     further: list[Mode] = field(default_factory=list)
-
-    @property
-    def slots(self) -> tuple[str, ...]:
-        """For each operand, then each result, its tensor's name; ``""`` for one left out."""
-        return (*self.op.inputs, *self.op.outputs)
 
     def mode(self, number: int) -> Mode:
         """Return one of its modes."""
@@ -126,10 +125,9 @@ class JoinedModes:
     def row(self, member: Place) -> ModeRow:
         """Return what a mode takes and gives."""
         one = self.every[member[0]]
-        orders, count = one.mode(member[1]).orders, len(one.op.inputs)
-        takes = [self.need(n, order) for n, order in zip(one.op.inputs, orders, strict=False) if n]
-        gives = [self.need(n, o) for n, o in zip(one.op.outputs, orders[count:], strict=True) if n]
-        return ModeRow(tuple(takes), tuple(gives))
+        pairs = [*zip(one.slots, one.mode(member[1]).orders, strict=True)]
+        sides = pairs[: len(one.op.inputs)], pairs[len(one.op.inputs) :]
+        return ModeRow(*(tuple(self.need(n, o) for n, o in side if n) for side in sides))
 
     def need(self, name: str, order: Order) -> Need:
         """Return an order of a tensor as one of its value."""
@@ -185,7 +183,13 @@ def choices(
     whole
         Names of tensors that ops do not give in parts, unless this is required.
     """
-    every = [CandidateModes(op, modes) for op, modes in ops]
+
+    def moved(name: str) -> str:
+        return name and name * (values.of(name)[0].kind != "constant")
+
+    every = [
+        CandidateModes(op, modes, tuple(map(moved, (*op.inputs, *op.outputs)))) for op, modes in ops
+    ]
     _Closing(values, every, {values.number[name] for name in whole}).close(kept)
     for one in every:
         one.rows = dict(sorted(one.rows.items()))

@@ -238,11 +238,11 @@ class _Run:
 
     def _state(self) -> None:
         values, every = self.values, self.every
-        kinds = {"constant", "input"} if self.free_io else {"constant"}
-        self.free = [v for v, value in enumerate(values.every) if value.kind in kinds]
+        inputs = [v for v, value in enumerate(values.every) if value.kind == "input"]
+        self.free = inputs if self.free_io else []
         rows = [row for one in every for row in one.rows.values()]
         needs = {need for row in rows for side in (row.takes, row.gives) for need in side}
-        forced = [values.written(name) for name in self.graph.outputs if name in self.kept]
+        forced = list(map(values.written, self._wanted()))
         sizes = [values.every[v].bytes for v, _ in needs.union(forced)]
         times = [[m.time for m in one.modes.every] for one in every if one.modes.priced]
         self.weights = costs_of(self.names, sizes, self.times, times)
@@ -251,9 +251,14 @@ class _Run:
     def stated(self, labels: IntArray | None) -> StatedProblem:
         """Return the problem as plain data, and what is chosen."""
         assert labels is not None
-        kept = [name for name in self.graph.outputs if name in self.kept]
         modes, orders = self.problem.modes(self.every, labels), self.problem.orders(labels)
-        return stated(self.values, self.every, self.weights, self.free, kept, modes, orders)
+        wanted = self._wanted()
+        return stated(self.values, self.every, self.weights, self.free, wanted, modes, orders)
+
+    def _wanted(self) -> list[str]:
+        """Return the outputs that are wanted as they are written, and are no constants."""
+        names = [name for name in self.graph.outputs if name in self.kept]
+        return [name for name in names if self.values.of(name)[0].kind != "constant"]
 
     def answer(self, solver: str, limits: Limits) -> CostAnswer:
         """Choose; of a heuristic it is only known that nothing costs less than nothing.
@@ -282,11 +287,11 @@ class _Run:
             self.every,
             [weights.weight(value.bytes) for value in values.every],
             [[weights.op(one.mode(n).time) for n in one.rows] for one in self.every],
-            [values.written(name) for name in self.graph.outputs if name in self.kept],
+            list(map(values.written, self._wanted())),
             [
                 values.written(value.root)
                 for v, value in enumerate(values.every)
-                if value.kind != "activation" and v not in free
+                if value.kind == "input" and v not in free
             ],
         )
 
@@ -297,7 +302,7 @@ class _Run:
         with self.clock.phase("check"):
             before = tally(self.graph)
             forms = written.forms
-            after = tally(written.graph, forms.relaid, forms.padding, forms.narrow)
+            after = tally(written.graph, forms.padding, forms.narrow)
             ops = OpTimes(written.graph, self.times).total()
             found = measured(after, self.names, self.times, ops)
             solved = self.weights.split((answer.objective or 0) + self.problem.constant)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd, prod
 from typing import TypeAlias
 
@@ -12,15 +12,13 @@ from layoutopt.conversion.cost_table import OpCosts
 from layoutopt.conversion.desired import Desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.required import required
-from layoutopt.conversion.result import Tally, TransformedConstant
+from layoutopt.conversion.result import Tally
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.values import transposition
-from layoutopt.layout.factors import Order, order_of
 
 
 def tally(
     graph: ConversionGraph,
-    relaid: Mapping[str, TransformedConstant] | None = None,
     padding: Mapping[str, str] | None = None,
     narrow: Mapping[str, Shape] | None = None,
 ) -> Tally:
@@ -29,42 +27,32 @@ def tally(
     A transpose is one transform, and moves the bytes of its tensor, unless it is free: if axes
     other than those of size 1 stay in their order, or its tensor is a constant, which is laid out
     before the graph runs.  An op that pads blocks, or cuts padding off, is one together with its
-    transpose, and moves the bytes without the padding.  Of a constant, each further layout that is
-    read costs a transform: all those of one tensor but the first.
+    transpose, and moves the bytes without the padding.
 
     Parameters
     ----------
     graph
         Any graph.
-    relaid
-        Its constants that others have been made from.
     padding
         For each op that pads blocks, or cuts padding off, its transpose; "" without one.
     narrow
         Shapes of tensors that are padded, without padding, by name.
     """
-    copies: dict[str, TransformedConstant] = {}
-    for name, tensor in graph.tensors.items():
-        if tensor.kind == "constant":
-            shape = tensor.shape or ()
-            written = TransformedConstant(name, tuple(range(len(shape))), shape)
-            copies[name] = (relaid or {}).get(name, written)
+    constants = {name for name, tensor in graph.tensors.items() if tensor.kind == "constant"}
     free, by_op = 0, dict[str, int]()
-    pads, read = padding or {}, set(graph.outputs)
+    pads = padding or {}
     partners = set(pads.values())
     for op in graph.ops:
         permutation = transposition(op)
         if permutation is None:
-            read.update(op.inputs)
             if op.name in pads:
                 ends = (op.inputs[0], op.outputs[0])
                 by_op[op.name] = min(size_of(graph, n, (narrow or {}).get(n)) for n in ends)
             continue
         [name], [result] = op.inputs[:1], op.outputs
         shape = graph.tensors[name].shape or ()
-        if name in copies:
-            form = tuple(copies[name].form[i] for i in permutation)
-            copies[result] = replace(copies[name], form=form)
+        if name in constants:
+            constants.add(result)
             free += 1
         elif op.name in partners:
             continue
@@ -72,20 +60,7 @@ def tally(
             free += 1
         else:
             by_op[op.name] = size_of(graph, name, (narrow or {}).get(name))
-    for name in _further({n: copies[n] for n in copies if n in read}):
-        how = (relaid or {}).get(name)
-        by_op[name] = size_of(graph, name, None if how is None else how.shape)
     return Tally(len(by_op), sum(by_op.values()), free, by_op)
-
-
-def _further(copies: Mapping[str, TransformedConstant]) -> Iterator[str]:
-    """Yield the constants that are not the first of their source, in another layout than others."""
-    seen: dict[str, set[Order]] = {}
-    for name, one in copies.items():
-        orders, order = seen.setdefault(one.source, set()), order_of(one.form, one.shape)
-        if orders and order not in orders:
-            yield name
-        orders.add(order)
 
 
 def size_of(graph: ConversionGraph, name: str, shape: Shape | None = None) -> int:

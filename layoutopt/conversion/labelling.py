@@ -1,13 +1,14 @@
 """The choice of modes as a labelling problem.
 
-- A node per op with several useful modes; a node per constant, and per input that is free, whose
-  labels are the orders that it may come in.
+- A node per op with several useful modes; a node per input that is free, whose labels are the
+  orders that it may come in.
 - A node per value and order, with labels 0 and 1: is the value there in this order?  1 costs a
   transform.
 - An edge from each op or source to each order that some of its modes take or give: then the order
   must be there.  A mode that gives a value in an order takes back its cost: one is free.
 
-What only one mode can take is there in any case and needs no node.
+What only one mode can take is there in any case and needs no node.  Constants are laid out before
+the graph runs, in as many orders as are wanted, and have no part in the problem.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def stated(
     costs
         What a transform costs.
     free
-        Values that may come in any layout: constants, and inputs that are freed.
+        Inputs that may come in any layout.
     kept
         Outputs that are wanted as they are written.
     modes, orders
@@ -79,7 +80,7 @@ def stated(
         times = [one.mode(number).time for number in numbers[at]] if one.modes.priced else []
         write.op(one.op.name, rows[at], useful[at], times)
     for v, value in enumerate(values.every):
-        if value.kind != "activation" and v not in places:
+        if value.kind == "input" and v not in places:
             write.op(f"given {value.root}", [ModeRow((), (values.written(value.root),))])
     for name, row in zip(kept, wanted, strict=True):
         write.op(f"wanted {name}", [row])
@@ -105,11 +106,10 @@ def _taken(rows: Iterable[ModeRow]) -> dict[int, set[Order]]:
 
 
 def _orders(values: Values, v: int, taken: Mapping[int, set[Order]]) -> list[Order]:
-    """Return the orders in which a free value may come; inputs come in whole axes."""
-    value = values.every[v]
+    """Return the orders in which an input may come that is free: those of whole axes."""
     orders = sorted(taken.get(v, ()), key=sort_key)
-    fitting = [o for o in orders if value.kind != "input" or not has_factors(o)]
-    return fitting or [values.written(value.root)[1]]
+    fitting = [order for order in orders if not has_factors(order)]
+    return fitting or [values.written(values.every[v].root)[1]]
 
 
 class _Writer:
@@ -118,7 +118,8 @@ class _Writer:
     def __init__(self, values: Values, costs: Costs) -> None:
         self.costs = costs
         self.names = [value.root for value in values.every]
-        moves = {v.root: self._costs(Tally(1, v.bytes, 0)) for v in values.every}
+        every = (v for v in values.every if v.kind != "constant")
+        moves = {v.root: self._costs(Tally(1, v.bytes, 0)) for v in every}
         self.ops: list[dict[str, Any]] = []
         self.document = {"objectives": list(costs.objectives), "tensors": moves, "ops": self.ops}
         self.useful: list[list[int]] = []
@@ -210,7 +211,7 @@ def labelling(
     costs
         What a transform costs.
     free
-        Values that may come in any order: constants, and inputs that are freed.
+        Inputs that may come in any order.
     forced
         Orders that must be there for the graph's outputs.
     """
@@ -262,7 +263,7 @@ class _Building:
     def _settle(self, needs: list[list[ModeRow]]) -> dict[Need, None]:
         """Find what is there in any case; return other orders that a mode takes."""
         for v, value in enumerate(self.values.every):
-            if value.kind != "activation" and v not in self.free:
+            if value.kind == "input" and v not in self.free:
                 self.homes.add(self.values.written(value.root))
         for rows in needs:
             if len(rows) == 1:
@@ -276,8 +277,7 @@ class _Building:
     def _orders(self, wanted: dict[Need, None]) -> dict[int, list[Order]]:
         found: dict[int, list[Order]] = {v: [] for v in self.free}
         for v, order in sorted({*wanted, *self.forced}, key=lambda n: (n[0], sort_key(n[1]))):
-            inside = self.values.every[v].kind == "input" and has_factors(order)
-            if v in found and not inside:
+            if v in found and not has_factors(order):
                 found[v].append(order)
         for v, orders in found.items():
             if len(orders) == 1:
@@ -290,7 +290,7 @@ class _Building:
         """Return the order of a free value at the start: as written, or else one that is taken."""
         written = self.values.written(self.values.every[v].root)[1]
         taken = [o for o in orders if (v, o) in self.forced or self.begin[nodes[v, o]]]
-        if written in taken or (written in orders and self.values.every[v].kind == "input"):
+        if written in orders:
             return written
         return (taken or orders)[0]
 

@@ -39,14 +39,13 @@ class Tally:
     Parameters
     ----------
     transforms
-        How many there are: transposes that move elements, and second and further copies of
-        constants in other layouts.
+        How many there are: transposes that move elements when the graph runs.
     bytes
         Bytes that they move.  A size that is not known counts as 1.
     free
         How many transposes move no element, as their axes have size 1 or they are of constants.
     by_op
-        The bytes of each, by the name of the transpose, or of the constant.
+        The bytes of each, by the name of the transpose.
     """
 
     transforms: int

@@ -454,7 +454,7 @@ def rewrite(
     numbers
         For each op the number of its mode.
     orders
-        The order of constants, and of inputs that are freed.
+        The order of inputs that are freed.
     kept
         Names of outputs that are given back in the layout in which they are written.
     """

@@ -143,7 +143,8 @@ def _value(op: Op, n: int) -> ValueInfoProto:
     if shape is None and n in vectors:
         shape = (None,)  # ONNX would take what has no known rank for what is not there
     if op.type == "Resize" and n > 1 and shape is not None and len(shape) == 1:
-        shape = (len(op.attributes.get("axes", ())) or op.rank(0),)  # and a vector of unknown length for an empty one
+        axes = op.attributes.get("axes")  # and a vector of unknown length for an empty one
+        shape = (len(axes) if axes else op.rank(0),)
     return helper.make_tensor_value_info(f"x{n}", TensorProto.FLOAT, shape)
 
 

@@ -99,6 +99,8 @@ def _paid(
     now, total = set(there), (0, 0)
     for place in sorted(needs - there):
         tensor = graph.tensors[place[0]]
+        if tensor.kind == "constant":
+            continue  # laid out beforehand
         alone = all(p[0] != place[0] or not _may_begin(graph, p) for p in now)
         first = graph.producer(place[0]) is None and alone and _may_begin(graph, place)
         now.add(place)
@@ -110,10 +112,8 @@ def _paid(
 
 
 def _may_begin(graph: ConversionGraph, place: Place) -> bool:
-    """Return whether a constant or an input may come so: inputs come in whole axes."""
+    """Return whether an input may come so, which it does in whole axes."""
     tensor = graph.tensors[place[0]]
-    if tensor.kind != "input":
-        return True
     shape = [int(size) for size in tensor.shape or ()]  # type: ignore[arg-type]  # all are known
     numbers = np.arange(int(np.prod(shape))).reshape(shape)
     every = permutations(range(len(shape)))

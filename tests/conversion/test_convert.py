@@ -145,7 +145,7 @@ def one_or_two() -> ConversionGraph:
 
 
 def shared_constant() -> ConversionGraph:
-    """A constant of 6 elements that is needed in two layouts costs its second copy."""
+    """A constant that is needed in two layouts costs nothing: it is there in both beforehand."""
     graph = ConversionGraph("shared")
     c = graph.constant("c", (2, 3))
     graph.output(graph.op(WEIGH, [c], shape=(2, 3)))
@@ -203,7 +203,7 @@ HAND: list[tuple[Callable[[], ConversionGraph], str, tuple[int, ...], tuple[int,
     (two_readers, "count,bytes", (4, 4 * 384), (2, 2 * 384)),
     (narrow_middle, "bytes,count", (2 * 96, 2), (2 * 96, 2)),
     (one_or_two, "bytes,count", (2 * 96, 2), (2 * 96, 2)),
-    (shared_constant, "bytes,count", (24, 1), (24, 1)),
+    (shared_constant, "bytes,count", (0, 0), (0, 0)),
     (ones_move, "bytes,count", (0, 0), (0, 0)),
     (kept_groups, "bytes,count", (960, 2), (0, 0)),
     (an_order_in_common, "count,bytes", (2, 192), (1, 96)),
