@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, NodeProto, helper
 
-from tests.fuzzing.any_network.scope import Names, Scope, info
+from tests.fuzzing.any_network.scope import Names, Scope, add, info
 
 DEEPEST = 2
 """Bodies within bodies."""
@@ -197,6 +197,117 @@ def scan_node(scope: Scope) -> bool:
     made = [scope.names.new("t") for _ in outputs]
     node = helper.make_node("Scan", [start, name], made, body=graph, num_scan_inputs=1, **more)
     return scope.add(node)
+
+
+def scan_of_many(scope: Scope) -> bool:
+    """A Scan with several states and inputs, each along an axis and in a direction of its own."""
+    draw = scope.draw
+    if scope.depth >= DEEPEST or scope.opset < 9:
+        return False
+    first = scope.pick("f", 2, 4)
+    if first is None:
+        return False
+    steps = scope.visible()[first].shape[draw.randrange(scope.visible()[first].ndim)]
+    fits = [n for n, v in scope.arrays("f", 1, 4).items() if steps in v.shape and v.size]
+    if not fits or not steps:
+        return False
+    scanned = [draw.choice(fits) for _ in range(draw.choice((1, 2, 3)))]
+    axes = [draw.choice([a for a, size in enumerate(scope.visible()[n].shape) if size == steps])
+            for n in scanned]  # fmt: skip
+    starts = [scope.pick("f", 1, 4) or first for _ in range(draw.choice((0, 1, 2)))]
+    body = _inner(scope)
+    held = [body.names.new("v") for _ in starts]
+    elements = [body.names.new("v") for _ in scanned]
+    body.values.update((n, scope.visible()[o]) for n, o in zip(held, starts, strict=True))
+    for name, outer, axis in zip(elements, scanned, axes, strict=True):
+        body.values[name] = scope.visible()[outer].take(0, axis)
+    inputs = [info(n, body.values[n]) for n in (*held, *elements)]
+    _grow(body, draw.choice((1, 2, 3)))
+    outputs = []
+    for name in held:
+        start = body.values[name]
+        same = [
+            n
+            for n, v in body.arrays("f").items()
+            if n in body.values and v.shape == start.shape and v.dtype == start.dtype
+        ]
+        outputs.append(_own(body, draw.choice(same)))
+    for _ in range(draw.choice((1, 2)) if not held else draw.choice((0, 1, 2))):
+        outputs.append(_own(body, body.pick("f", 0, 3) or elements[0]))
+    if len(set(outputs)) < len(outputs):
+        return False
+    more: dict[str, Any] = {}
+    if any(axes) or draw.random() < 0.5:
+        more["scan_input_axes"] = axes
+    if draw.random() < 0.5:
+        more["scan_input_directions"] = [draw.choice((0, 1)) for _ in scanned]
+    collected = outputs[len(held) :]
+    if collected and draw.random() < 0.5:
+        more["scan_output_axes"] = [
+            draw.randint(0, body.visible()[n].ndim) - draw.choice((0, body.visible()[n].ndim + 1))
+            for n in collected
+        ]
+        for n, axis in enumerate(more["scan_output_axes"]):
+            rank = body.visible()[collected[n]].ndim + 1
+            more["scan_output_axes"][n] = max(min(axis, rank - 1), -rank)
+    if collected and draw.random() < 0.4:
+        more["scan_output_directions"] = [draw.choice((0, 1)) for _ in collected]
+    graph = _graph(body, "scan", outputs, inputs)
+    made = [scope.names.new("t") for _ in outputs]
+    count = len(scanned)
+    reads = [*starts, *scanned]
+    node = helper.make_node("Scan", reads, made, body=graph, num_scan_inputs=count, **more)
+    return scope.add(node)
+
+
+def nested_ifs(scope: Scope) -> bool:
+    """Ifs inside of an If, whose branches transpose back what is transposed outside of all."""
+    name = scope.pick("f", 2, 4)
+    if scope.depth >= DEEPEST or name is None:
+        return False
+    draw = scope.draw
+    value = scope.visible()[name]
+    order = draw.sample(range(value.ndim), value.ndim)
+    turned = add(scope, "Transpose", [name], perm=order)
+    if turned is None:
+        return False
+    condition, other = _truth(scope), _truth(scope)
+    made = scope.names.new("t")
+    outer = [_branch(scope, turned, order, draw.random() < 0.6, other) for _ in range(2)]
+    node = helper.make_node("If", [condition], [made], then_branch=outer[0], else_branch=outer[1])
+    if not scope.add(node):
+        return False
+    back = np.argsort(order).tolist() if draw.random() < 0.5 else order
+    return add(scope, "Transpose", [made], perm=back) is not None
+
+
+def _branch(
+    scope: Scope, turned: str, order: list[int], deeper: bool, condition: str
+) -> GraphProto:
+    """Return a branch that gives a value of the shape of one that it captures."""
+    draw, body = scope.draw, _inner(scope)
+    back = np.argsort(order).tolist()
+    act = draw.choice(("Relu", "Sin", "Neg"))
+    names = [body.names.new("t") for _ in range(4)]
+    nodes = [helper.make_node("Transpose", [turned], names[:1], perm=back)]
+    nodes.append(helper.make_node(act, names[:1], names[1:2]))
+    nodes.append(helper.make_node("Transpose", names[1:2], names[2:3], perm=order))
+    body.nodes += nodes
+    body.values.update(dict.fromkeys(names[:2], scope.visible()[turned].transpose(back)))
+    body.values[names[2]] = scope.visible()[turned]
+    last = names[2]
+    if deeper:
+        inside = [
+            _branch(body, draw.choice((turned, names[2])), order, False, condition)
+            for _ in range(2)
+        ]
+        last = names[3]
+        node = helper.make_node(
+            "If", [condition], [last], then_branch=inside[0], else_branch=inside[1]
+        )
+        body.nodes.append(node)
+        body.values[last] = body.values[names[2]]
+    return _graph(body, "branch", [last], [])
 
 
 def function(scope: Scope) -> bool:

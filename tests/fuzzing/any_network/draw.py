@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, ValueInfoProto, helper
 
+from tests.fuzzing.any_network.fused import optimised
 from tests.fuzzing.any_network.pieces import any_piece, grow
 from tests.fuzzing.any_network.scope import Names, Scope, Value, info
 
-OPSETS = range(7, 27)
+OPSETS = range(7, 29)
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,10 @@ def draw_case(seed: int) -> Case:
         grow(scope, 1)
     if not scope.nodes:
         any_piece(scope)
-    return Case(_model(scope), scope.feeds, runs, scope.random)
+    model = _model(scope)
+    if runs and draw.random() < 0.08:  # as a file that has been through onnxruntime
+        model = optimised(model, draw.choice(("ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED"))) or model
+    return Case(model, scope.feeds, runs, scope.random)
 
 
 def _input(scope: Scope, *, first: bool) -> None:

@@ -12,27 +12,18 @@ from tests.fuzzing.any_network.bodies import (
     function,
     if_node,
     loop_node,
+    nested_ifs,
     scan_node,
+    scan_of_many,
     turned_loop,
 )
+from tests.fuzzing.any_network.exporters import EXPORTED
+from tests.fuzzing.any_network.fused import FUSED, MICROSOFT
 from tests.fuzzing.any_network.ops import any_op
-from tests.fuzzing.any_network.scope import Scope, info, kind_of
+from tests.fuzzing.any_network.rare import RARE
+from tests.fuzzing.any_network.scope import Scope, add, info, kind_of
 
-MICROSOFT = "com.microsoft"
 LEARNING = "ai.onnx.ml"
-
-
-def node(scope: Scope, op: str, inputs: list[str], *, domain: str = "", **more: Any) -> NodeProto:
-    """Return a node of one result."""
-    made = helper.make_node(op, inputs, [scope.names.new("t")], domain=domain or None, **more)
-    made.name = scope.names.node(op)
-    return made
-
-
-def add(scope: Scope, op: str, inputs: list[str], **more: Any) -> str | None:
-    """Add a node of one result; return its name if it runs."""
-    made = node(scope, op, inputs, **more)
-    return str(made.output[0]) if scope.add(made) else None
 
 
 def transpose(scope: Scope) -> bool:
@@ -668,6 +659,9 @@ def located(scope: Scope) -> bool:
 
 
 PIECES: dict[Callable[[Scope], bool], int] = {
+    **EXPORTED,
+    **FUSED,
+    **RARE,
     any_op: 45,
     transpose: 22,
     around: 14,
@@ -693,7 +687,9 @@ PIECES: dict[Callable[[Scope], bool], int] = {
     if_node: 4,
     loop_node: 3,
     turned_loop: 1,
-    scan_node: 2,
+    scan_node: 1,
+    scan_of_many: 2,
+    nested_ifs: 2,
     function: 3,
 }
 """All kinds of pieces, and how often each is tried."""

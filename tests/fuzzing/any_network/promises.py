@@ -198,10 +198,13 @@ def _ran(given: Given, model: ModelProto, freed: Any) -> tuple[str, ...] | None:
     except Exception as error:  # of whatever class
         known = any(text in str(error) for text in (EMPTY_BATCH, LOST_CALL))
         return None if known else ("runs", str(error))
-    if not given.fixed:
-        return None
     for name, new in zip(names, found, strict=True):
         old = _turned(given.outputs[name], freed.get(name))
+        if not given.fixed:  # random numbers may also tell sizes, but no ranks
+            before, after = _rank(old), _rank(new)
+            if before != after:
+                return "gives the same", f"{name}: rank {before}, not {after}", "rank"
+            continue
         if apart := _apart(old, new):
             if _unstable(given, name):
                 return None
@@ -211,6 +214,10 @@ def _ran(given: Given, model: ModelProto, freed: Any) -> tuple[str, ...] | None:
 
 def _turned(value: Value, order: Any) -> Value:
     return value if order is None else np.ascontiguousarray(np.transpose(value, order))
+
+
+def _rank(value: Value) -> int | None:
+    return None if isinstance(value, list) or value is None else np.ndim(value)
 
 
 def _same(one: Value, other: Value) -> bool:

@@ -273,10 +273,14 @@ class Scope:
         return True
 
     def _misreads(self, node: NodeProto) -> bool:
-        """Return whether onnxruntime takes other texts than meant, as of each block the first."""
-        return node.op_type == "Gather" and (
-            np.asarray(self.visible().get(node.input[0])).dtype == object
-        )
+        """Return whether onnxruntime reads what is not meant.
+
+        That is of each block of texts the first, and beside images without elements.
+        """
+        data = np.asarray(self.visible().get(node.input[0])) if node.input else None
+        if node.op_type == "Gather":
+            return data is not None and data.dtype == object
+        return node.op_type in ("RoiAlign", "MaxRoiPool") and data is not None and not data.size
 
     def arrays(self, kinds: str | None = None, rank: int = 0, most: int = 9) -> dict[str, Any]:
         """Return visible arrays of some kinds of numbers and some ranks."""
@@ -298,3 +302,24 @@ class Scope:
 
 def _as_array(value: Value) -> Value:
     return value if isinstance(value, list) else np.asarray(value)
+
+
+def add(
+    scope: Scope, op: str, inputs: Sequence[str], *, domain: str = "", **more: Any
+) -> str | None:
+    """Add a node of one result; return its name if it runs."""
+    made = helper.make_node(op, inputs, [scope.names.new("t")], domain=domain or None, **more)
+    made.name = scope.names.node(op)
+    return str(made.output[0]) if scope.add(made) else None
+
+
+def add_many(
+    scope: Scope, op: str, inputs: Sequence[str], count: int, *, domain: str = "", **more: Any
+) -> list[str]:
+    """Add a node of some of its first results, the last one at least; return their names."""
+    draw = scope.draw
+    outputs = [scope.names.new("t") if draw.random() < 0.7 else "" for _ in range(count)]
+    outputs[-1] = outputs[-1] or scope.names.new("t")
+    made = helper.make_node(op, inputs, outputs, domain=domain or None, **more)
+    made.name = scope.names.node(op)
+    return [name for name in outputs if name] if scope.add(made) else []

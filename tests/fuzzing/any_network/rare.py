@@ -1,0 +1,320 @@
+"""Pieces of ops that are met rarely: places and grids, sequences, cumulated and random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from tests.fuzzing.any_network.scope import Scope, add, add_many, kind_of
+
+Array = Any
+
+
+def _ints(values: Any) -> Array:
+    return np.array(values, np.int64)
+
+
+def _places(scope: Scope, size: int, shape: Any) -> str:
+    """Return indices into an axis of a size."""
+    found = np.random.default_rng(scope.draw.randrange(99)).integers(-size, size, shape)
+    return scope.constant(found.astype(np.int64))
+
+
+def scattered(scope: Scope) -> bool:
+    """Elements or slices that are replaced, or joined by a reduction."""
+    draw = scope.draw
+    name = scope.pick("f", 1, 4)
+    if name is None or scope.opset < 11:
+        return False
+    data = scope.visible()[name]
+    word, more = str(data.dtype), dict[str, Any]()
+    if scope.opset >= 16 and draw.random() < 0.6:
+        ways = ("none", "add", "mul", *(("max", "min") if scope.opset >= 18 else ()))
+        more["reduction"] = draw.choice(ways)
+    if draw.random() < 0.5:
+        axis = draw.randrange(-data.ndim, data.ndim)
+        shape = [draw.randint(1, size) for size in data.shape]
+        updates = scope.constant(scope.number(shape, word))
+        if more.get("reduction", "none") == "none":  # no place twice, as the last is not told
+            shape[axis] = 1
+            updates = scope.constant(scope.number(shape, word))
+        inputs = [name, _places(scope, data.shape[axis], shape), updates]
+        return add(scope, "ScatterElements", inputs, axis=axis, **more) is not None
+    depth = draw.randint(1, data.ndim)
+    count = draw.choice((1, 2)) if more.get("reduction", "none") != "none" else 1
+    places = [[draw.randrange(-size, size) for size in data.shape[:depth]] for _ in range(count)]
+    updates = scope.constant(scope.number([count, *data.shape[depth:]], word))
+    return (
+        add(scope, "ScatterND", [name, scope.constant(_ints(places)), updates], **more) is not None
+    )
+
+
+def picked(scope: Scope) -> bool:
+    """Elements that are picked, counted or ordered."""
+    draw = scope.draw
+    name = scope.pick("fiu", 1, 4)
+    if name is None:
+        return False
+    data = scope.visible()[name]
+    rank = data.ndim
+    axis = draw.randrange(-rank, rank) if scope.opset >= 11 else draw.randrange(rank)
+    kind = draw.choice(("TopK", "GatherND", "Unique", "NonZero", "OneHot", "Compress", "ArgMax",
+                        "GatherElements", "ReverseSequence", "Split"))  # fmt: skip
+    if kind == "TopK" and scope.opset >= 10:
+        most = scope.constant(_ints([draw.randint(1, max(data.shape[axis], 1))]))
+        more = {"largest": draw.choice((0, 1))} if scope.opset >= 11 else {}
+        return bool(add_many(scope, kind, [name, most], 2, axis=axis, **more))
+    if kind == "GatherND" and scope.opset >= 12:
+        shared = draw.choice((0, 0, 1))
+        depth = draw.randint(1, rank - shared) if rank > shared else 0
+        if not depth:
+            return False
+        lead = [data.shape[0]] if shared else []
+        lead += [draw.choice((1, 2)) for _ in range(draw.choice((0, 1, 2)))]
+        sizes = data.shape[shared : shared + depth]
+        flat = [[draw.randrange(-s, s) for s in sizes] for _ in range(int(np.prod(lead)))]
+        places = scope.constant(_ints(flat).reshape([*lead, depth]))
+        return add(scope, kind, [name, places], batch_dims=shared) is not None
+    if kind == "Unique" and scope.opset >= 11:
+        more = {"sorted": draw.choice((0, 1))} | ({"axis": axis} if draw.random() < 0.6 else {})
+        return bool(add_many(scope, kind, [name], draw.choice((1, 2, 3, 4)), **more))
+    if kind == "NonZero" and scope.opset >= 9:
+        made = add(scope, kind, [name])
+        made = made and add(scope, "Transpose", [made], perm=[1, 0])
+        if made is not None and scope.opset >= 11 and draw.random() < 0.6:
+            return add(scope, "GatherND", [name, made]) is not None
+        return made is not None
+    if kind == "OneHot" and data.dtype.kind in "iu" and scope.opset >= 9:
+        depth, values = scope.constant(_ints([3])), scope.constant(np.array([0, 1], np.float32))
+        axis = draw.randrange(-rank - 1, rank + 1)
+        return add(scope, kind, [name, depth, values], axis=axis) is not None
+    if kind == "Compress" and scope.opset >= 9:
+        flat = draw.random() < 0.3
+        size = data.size if flat else data.shape[axis]
+        mask = scope.constant(scope.number([draw.randint(0, size)], "bool"))
+        return add(scope, kind, [name, mask], **({} if flat else {"axis": axis})) is not None
+    if kind == "ArgMax":
+        more = {"axis": axis, "keepdims": draw.choice((0, 1))}
+        return add(scope, draw.choice(("ArgMax", "ArgMin")), [name], **more) is not None
+    if kind == "GatherElements" and scope.opset >= 11:
+        shape = [draw.randint(1, max(size, 1)) for size in data.shape]
+        return (
+            add(scope, kind, [name, _places(scope, data.shape[axis], shape)], axis=axis) is not None
+        )
+    if kind == "ReverseSequence" and scope.opset >= 10 and rank > 1:
+        batch = draw.choice((0, 1))
+        count = data.shape[batch]
+        lengths = [draw.randint(1, max(data.shape[1 - batch], 1)) for _ in range(count)]
+        more = {"batch_axis": batch, "time_axis": 1 - batch}
+        return add(scope, kind, [name, scope.constant(_ints(lengths))], **more) is not None
+    count = draw.choice((1, 2, 3))
+    if kind == "Split" and scope.opset >= 18:
+        outputs = [scope.names.new("t") for _ in range(count)]
+        more = {"axis": axis, "num_outputs": count}
+        return scope.add(helper.make_node("Split", [name], outputs, **more))
+    return False
+
+
+def cumulated(scope: Scope) -> bool:
+    """Sums and products along an axis, triangles, unit matrices, bits."""
+    draw = scope.draw
+    name = scope.pick("f", 1, 4)
+    if name is None:
+        return False
+    rank = scope.visible()[name].ndim
+    kind = draw.choice(("CumSum", "CumSum", "CumProd", "Trilu", "EyeLike", "BitCast", "Hardmax",
+                        "Det", "Range", "ConstantOfShape"))  # fmt: skip
+    more: dict[str, Any] = {}
+    if kind in ("CumSum", "CumProd"):
+        axis = scope.constant(
+            np.array(draw.randrange(-rank, rank), draw.choice((np.int32, np.int64)))
+        )
+        more = {word: 1 for word in ("exclusive", "reverse") if draw.random() < 0.5}
+        return add(scope, kind, [name, axis], **more) is not None
+    if kind == "Trilu":
+        inputs = [name]
+        if draw.random() < 0.6:
+            inputs.append(scope.constant(_ints(draw.choice((-2, -1, 0, 1)))))
+        return add(scope, kind, inputs, upper=draw.choice((0, 1))) is not None
+    if kind == "EyeLike":
+        flat = [n for n, v in scope.arrays("fiu", 2, 2).items()]
+        more = {"k": draw.choice((-1, 0, 1))} | ({"dtype": 1} if draw.random() < 0.5 else {})
+        return bool(flat) and add(scope, kind, [draw.choice(flat)], **more) is not None
+    if kind == "BitCast":
+        to = {
+            "float32": TensorProto.INT32,
+            "float64": TensorProto.INT64,
+            "float16": TensorProto.INT16,
+        }
+        made = add(scope, kind, [name], to=to[str(scope.visible()[name].dtype)])
+        back = kind_of(scope.visible()[name])
+        return made is not None and add(scope, kind, [made], to=back) is not None
+    if kind == "Hardmax":
+        return add(scope, kind, [name], axis=draw.randrange(rank)) is not None
+    if kind == "Range":
+        ends = [scope.constant(np.array(x, np.int64)) for x in (0, draw.choice((3, 6)), 1)]
+        got = add(scope, kind, ends)
+        return got is not None and add(scope, "Cast", [got], to=TensorProto.FLOAT) is not None
+    return kind == "Det" and add(scope, kind, [name]) is not None
+
+
+def sampled(scope: Scope) -> bool:
+    """Grids over images and volumes, and images made of columns."""
+    draw = scope.draw
+    spatial = draw.choice((2, 2, 3))
+    name = scope.pick("f", spatial + 2, spatial + 2)
+    kind = draw.choice(("grid", "affine", "affine", "columns", "spectrum"))
+    if kind == "columns" and scope.opset >= 18:
+        blocks = scope.constant(scope.number((draw.choice((1, 2)), 2 * 4, 4), "float32"))
+        same = [
+            n for n, v in scope.arrays("f", 3, 3).items() if v.shape[1] % 4 == 0 and v.shape[2] == 4
+        ]
+        size, block = scope.constant(_ints([3, 3])), scope.constant(_ints([2, 2]))
+        return add(scope, "Col2Im", [draw.choice([*same, blocks]), size, block]) is not None
+    if kind == "spectrum" and scope.opset >= 20:
+        signal = scope.pick("f", 2, 4)
+        if signal is None:
+            return False
+        made = _unsqueezed_last(scope, signal)
+        axis = scope.constant(_ints(draw.choice((1, -2))))
+        more = {"onesided": draw.choice((0, 1))}
+        return made is not None and add(scope, "DFT", [made, "", axis], **more) is not None
+    if name is None or scope.opset < 16 or scope.visible()[name].size == 0:
+        return False
+    data = scope.visible()[name]
+    word, sizes = str(data.dtype), [draw.choice((1, 2, 3)) for _ in range(spatial)]
+    grid: str | None = scope.constant(scope.number((len(data), *sizes, spatial), word))
+    if kind == "affine" and scope.opset >= 20:
+        theta = scope.constant(scope.number((len(data), spatial, spatial + 1), word))
+        wanted = scope.constant(_ints([len(data), data.shape[1], *sizes]))
+        grid = add(scope, "AffineGrid", [theta, wanted], align_corners=draw.choice((0, 1)))
+    elif draw.random() < 0.3:
+        order = [0, *draw.sample(range(1, spatial + 2), spatial + 1)]
+        held = scope.visible()[str(grid)].transpose(np.argsort(order))
+        grid = add(scope, "Transpose", [scope.constant(np.ascontiguousarray(held))], perm=order)
+    if grid is None:
+        return False
+    more = {"align_corners": draw.choice((0, 1))}
+    if draw.random() < 0.5:
+        modes = ("linear", "nearest", "cubic") if scope.opset >= 20 else ("bilinear", "nearest")
+        more["mode"] = draw.choice(modes)
+    if draw.random() < 0.5:
+        more["padding_mode"] = draw.choice(("zeros", "border", "reflection"))
+    return add(scope, "GridSample", [name, grid], **more) is not None
+
+
+def _unsqueezed_last(scope: Scope, name: str) -> str | None:
+    return add(scope, "Unsqueeze", [name, scope.constant(_ints([-1]))])
+
+
+def listed(scope: Scope) -> bool:
+    """Sequences that are made, changed, measured and read, and given back as well."""
+    draw = scope.draw
+    name = scope.pick("f", 1, 4)
+    if name is None or scope.opset < 11:
+        return False
+    value = scope.visible()[name]
+    same = [
+        n for n, v in scope.arrays("f").items() if v.dtype == value.dtype and v.ndim == value.ndim
+    ]
+    order = draw.sample(range(value.ndim), value.ndim)
+    turned = add(scope, "Transpose", [name], perm=order)
+    made = add(scope, "SequenceConstruct", [draw.choice(same), turned or name, name])
+    if made is None:
+        return False
+    for _ in range(draw.choice((0, 1, 2))):
+        place = scope.constant(_ints(draw.choice((0, -1))))
+        if draw.random() < 0.5:
+            made = add(scope, "SequenceInsert", [made, turned or name, place]) or made
+        else:
+            made = add(scope, "SequenceErase", [made, place]) or made
+    if draw.random() < 0.3:
+        add(scope, "SequenceLength", [made])
+    if draw.random() < 0.4:
+        back = np.argsort(order).tolist()
+        element = add(scope, "SequenceAt", [made, scope.constant(_ints(-1))])
+        return element is not None and add(scope, "Transpose", [element], perm=back) is not None
+    more = {"axis": 0, "new_axis": draw.choice((0, 1))}
+    return add(scope, "ConcatFromSequence", [made], **more) is not None
+
+
+def optional(scope: Scope) -> bool:
+    """An optional value that is asked for, and taken."""
+    draw = scope.draw
+    name = scope.pick("f", 1, 4)
+    if name is None or scope.opset < 15:
+        return False
+    names = [scope.names.new("t") for _ in range(4)]
+    rank = scope.visible()[name].ndim
+    order = draw.sample(range(rank), rank)
+    nodes = [helper.make_node("Transpose", [name], names[:1], perm=order)]
+    nodes.append(helper.make_node("Optional", names[:1], names[1:2]))
+    nodes.append(helper.make_node("OptionalGetElement", names[1:2], names[2:3]))
+    keep = [names[0], names[2]]
+    if draw.random() < 0.5:
+        nodes.append(helper.make_node("OptionalHasElement", names[1:2], names[3:]))
+        keep.append(names[3])
+    if not scope.add(*nodes, keep=keep):
+        return False
+    return add(scope, "Transpose", [names[2]], perm=np.argsort(order).tolist()) is not None
+
+
+def random_numbers(scope: Scope) -> bool:
+    """Random numbers by a seed, which are others in another order of axes, or by none."""
+    draw = scope.draw
+    name = scope.pick("f", 1, 4)
+    if name is None:
+        return False
+    rank = scope.visible()[name].ndim
+    turned = add(scope, "Transpose", [name], perm=draw.sample(range(rank), rank)) or name
+    kind = draw.choice(("RandomNormalLike", "RandomUniformLike", "Bernoulli", "RandomNormal"))
+    more: dict[str, Any] = {"seed": 3.0} if draw.random() < 0.8 else {}
+    inputs = [turned]
+    if kind == "Bernoulli":
+        if scope.opset < 15:
+            return False
+        chance = add(scope, "Sigmoid", [turned])
+        inputs = [chance or turned]
+    elif kind == "RandomNormal":
+        inputs = []
+        more["shape"] = [*scope.visible()[turned].shape]
+    made = add(scope, kind, inputs, **more)
+    if made is None:
+        return False
+    if "seed" not in more:
+        scope.root().random = True
+    return add(scope, "Transpose", [made], perm=draw.sample(range(rank), rank)) is not None
+
+
+def lost(scope: Scope) -> bool:
+    """A loss, with classes on axis 1."""
+    draw = scope.draw
+    name = scope.pick("f", 2, 4)
+    if name is None or scope.opset < 12 or scope.visible()[name].dtype != np.float32:
+        return False
+    shape = scope.visible()[name].shape
+    target = [shape[0], *shape[2:]]
+    labels = np.random.default_rng(draw.randrange(99)).integers(0, shape[1], target)
+    inputs = [name, scope.constant(labels.astype(np.int64))]
+    if draw.random() < 0.4:
+        inputs.append(scope.constant(np.abs(scope.number([shape[1]], "float32")) + 1))
+    more = {"reduction": draw.choice(("none", "sum", "mean"))}
+    if draw.random() < 0.5:
+        return bool(add_many(scope, "SoftmaxCrossEntropyLoss", inputs, 2, **more))
+    return add(scope, "NegativeLogLikelihoodLoss", inputs, **more) is not None
+
+
+RARE: dict[Callable[[Scope], bool], int] = {
+    scattered: 3,
+    picked: 5,
+    cumulated: 4,
+    sampled: 3,
+    listed: 2,
+    optional: 1,
+    random_numbers: 2,
+    lost: 1,
+}
+"""The pieces, and how often each is tried."""
