@@ -401,6 +401,7 @@ RANKS = {
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), (2, 5)),
     **dict.fromkeys(("GroupNormalization", "DepthToSpace", "SpaceToDepth"), (3, 4)),
     **dict.fromkeys(("Upsample", "MeanVarianceNormalization"), (4, 4)),
+    "ConstantOfShape": (1, 1),  # though onnxruntime takes other ranks
     **dict.fromkeys(("Transpose", "Concat", "Split", "Softmax", "ReverseSequence"), (2, 6)),
     **dict.fromkeys(("MatMul", "TopK", "Trilu", "Flatten", "ArgMax", "Expand"), (1, 5)),
 }
