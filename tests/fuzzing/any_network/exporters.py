@@ -542,11 +542,7 @@ def embedded(scope: Scope) -> bool:
     table = scope.constant(scope.number((5, draw.choice((2, 3))), "float32"))
     shape = [draw.choice((1, 2, 3)) for _ in range(draw.choice((1, 2)))]
     places = np.random.default_rng(draw.randrange(99)).integers(-5, 5, shape)
-    ids = scope.names.new("ids")
-    if scope.depth or scope.closed:
-        ids = scope.constant(places)
-    else:
-        scope.inputs[ids] = scope.feeds[ids] = scope.values[ids] = places
+    ids = scope.given(places)
     made = add(scope, "Gather", [table, ids])
     if made is None:
         return False

@@ -168,12 +168,12 @@ def sampled(scope: Scope) -> bool:
     name = scope.pick("f", spatial + 2, spatial + 2)
     kind = draw.choice(("grid", "affine", "affine", "columns", "spectrum"))
     if kind == "columns" and scope.opset >= 18:
-        blocks = scope.constant(scope.number((draw.choice((1, 2)), 2 * 4, 4), "float32"))
         same = [
             n for n, v in scope.arrays("f", 3, 3).items() if v.shape[1] % 4 == 0 and v.shape[2] == 4
         ]
+        columns = draw.choice(same or [scope.given(scope.number((2, 8, 4), "float32"))])
         size, block = scope.constant(_ints([3, 3])), scope.constant(_ints([2, 2]))
-        return add(scope, "Col2Im", [draw.choice([*same, blocks]), size, block]) is not None
+        return add(scope, "Col2Im", [columns, size, block]) is not None
     if kind == "spectrum" and scope.opset >= 20:
         signal = scope.pick("f", 2, 4)
         if signal is None:

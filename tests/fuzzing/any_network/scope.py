@@ -227,6 +227,14 @@ class Scope:
         self.values[name] = self.constants[name] = array
         return name
 
+    def given(self, array: Any) -> str:
+        """Return the name of a value that a caller gives, or a constant where none can be given."""
+        if self.depth or self.closed:
+            return self.constant(array)
+        name = self.names.new("x")
+        self.inputs[name] = self.feeds[name] = self.values[name] = np.asarray(array)
+        return name
+
     def _as_nodes(self) -> None:
         for tensor in self.initialisers:
             self.nodes.append(helper.make_node("Constant", [], [tensor.name], value=tensor))
