@@ -204,11 +204,14 @@ def declare_outputs(
 def open_sizes(
     values: Iterable[ValueInfoProto], known: Mapping[str, Sequence[int | str | None] | None]
 ) -> None:
-    """Leave declared sizes open that are not known, as wrong ones would spread."""
+    """Leave declared sizes open that are not known, as wrong ones would spread; correct others."""
     for value in values:
         dims = value.type.tensor_type.shape.dim
         for dim, size in zip(dims, known.get(value.name) or (), strict=False):
-            if not isinstance(size, int) and size != dim.dim_param:
+            if isinstance(size, int):
+                if dim.HasField("dim_value"):
+                    dim.dim_value = size
+            elif size != dim.dim_param:
                 dim.Clear()
 
 
