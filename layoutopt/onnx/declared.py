@@ -169,8 +169,8 @@ def declare_outputs(
 ) -> None:
     """Give outputs without a shape the one that a given network declares, or that is known.
 
-    Sizes that nobody tells are left open: of tensors inside, whose readers are others now, and of
-    outputs that nodes read now, and did not before.
+    Sizes that nobody tells are left open, of tensors inside and of outputs that nodes read: if they
+    are wrong, they spread to other nodes now.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def declare_outputs(
     from onnx import helper
 
     shapes = {value.name: value for value in given.graph.output}
-    new_reads = names_read(model.graph.node) - names_read(given.graph.node)
+    read = names_read(model.graph.node)
     open_sizes(model.graph.value_info, known)
     for value in model.graph.output:
         kind = value.type.tensor_type
@@ -197,7 +197,7 @@ def declare_outputs(
             continue
         if not kind.HasField("shape"):
             kind.CopyFrom(helper.make_tensor_type_proto(kind.elem_type, sizes).tensor_type)
-        elif value.name in new_reads:
+        elif value.name in read:
             open_sizes([value], known)
 
 
