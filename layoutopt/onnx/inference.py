@@ -24,6 +24,7 @@ from layoutopt.onnx.protobuf import (
     versions_of,
 )
 from layoutopt.onnx.types import fill_type, shape_of, typed
+from layoutopt.onnx.validate import schema
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
@@ -127,6 +128,7 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
             (old and count_from_the_first(model, types_of(found.graph)))
             or tell_ranks(model, found)
             or _tell_results(model, found)
+            or _tell_elements(model, found)
         ):
             found = infer_shapes(model)
         short = _is_short(found)
@@ -242,6 +244,42 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
                 if name not in own:
                     own[name] = graph.value_info.add(name=name).type
                 told |= fill_type(own[name], new)
+    return told
+
+
+def _tell_elements(model: ModelProto, inferred: ModelProto) -> bool:
+    """Tell types of elements that ONNX leaves open where they are those of an operand.
+
+    It goes on from no result of which it does not know that type, as the keys and values that an
+    Attention gives back.
+
+    Parameters
+    ----------
+    model
+        The model; it is changed.
+    inferred
+        The same with shapes.
+    """
+    every = [x for g in graphs(inferred.graph) for x in (*g.value_info, *g.output, *g.input)]
+    named, told, versions = {x.name for x in every}, False, versions_of(model)
+    types = {x.name: _type(x) for graph in graphs(inferred.graph) for x in graph.initializer}
+    types.update((x.name, x.type) for x in every)
+    for graph in graphs(model.graph):
+        for node in graph.node:
+            unknown = [n for n, name in enumerate(node.output) if name and name not in named]
+            known = (
+                schema(node.op_type, versions.get("", 0)) if unknown and not node.domain else None
+            )
+            if known is None:
+                continue
+            given = zip(node.input, known.inputs, strict=False)
+            kinds = {formal.type_str: types[name] for name, formal in given if name in types}
+            for n, formal in enumerate(known.outputs):
+                kind = kinds.get(formal.type_str) if n in unknown else None
+                if kind is not None and kind.tensor_type.elem_type:
+                    value = graph.value_info.add(name=node.output[n])
+                    value.type.tensor_type.elem_type = kind.tensor_type.elem_type
+                    told = True
     return told
 
 

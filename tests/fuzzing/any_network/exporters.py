@@ -432,7 +432,7 @@ def _quantise(scope: Scope, name: str, axis: int | None = None) -> Quantised | N
 def around_quantised(scope: Scope) -> bool:
     """An op between a DequantizeLinear and a QuantizeLinear, by scales of axes, and transposes."""
     draw = scope.draw
-    name = scope.pick("f", 2, 4)
+    name = scope.pick("f", 2, 4, varying=True)
     if scope.opset < 13 or name is None or scope.visible()[name].dtype != np.float32:
         return False
     rank = scope.visible()[name].ndim

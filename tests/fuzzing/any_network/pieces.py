@@ -260,7 +260,7 @@ def again(scope: Scope) -> bool:
 def quantised(scope: Scope) -> bool:
     """A quantised op between QuantizeLinear and DequantizeLinear, the standard's or Microsoft's."""
     draw = scope.draw
-    name = scope.pick("f", 2, 4)
+    name = scope.pick("f", 2, 4, varying=True)
     if scope.opset < 10 or name is None or scope.visible()[name].dtype != np.float32:
         return False
     kind = draw.choice((np.uint8, np.int8))
@@ -328,7 +328,7 @@ def quantised(scope: Scope) -> bool:
 def scaled(scope: Scope) -> bool:
     """Numbers quantised and back by scales of an axis or of blocks of it, of 8 or 16 bits."""
     draw = scope.draw
-    name = scope.pick("f", 1, 4)
+    name = scope.pick("f", 1, 4, varying=True)
     if scope.opset < 13 or name is None or scope.visible()[name].dtype != np.float32:
         return False
     data = scope.visible()[name]

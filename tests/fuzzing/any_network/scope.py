@@ -124,6 +124,7 @@ class Scope:
         self.feeds: dict[str, Value] = {}
         self.values: dict[str, Value] = {}
         self.constants: dict[str, Any] = {}
+        self.fixed: set[str] = set()
         self.functions: list[Any] = []
         self.domains: set[str] = set()
         self.closed = False
@@ -151,6 +152,13 @@ class Scope:
         """Return the visible values that are initialisers or constant nodes."""
         outside = {} if self.outer is None or self.closed else self.outer.known()
         return {**outside, **self.constants}
+
+    def varies(self, name: str) -> bool:
+        """Return whether a value is none of constants alone."""
+        outside = self.outer is not None and not self.closed and name not in self.values
+        if outside and self.outer is not None:
+            return self.outer.varies(name)
+        return name not in self.constants and name not in self.fixed
 
     def number(self, shape: Sequence[int], kind: str) -> Any:
         """Return random data: few values, so that sums are exact and equal ones are met."""
@@ -277,6 +285,8 @@ class Scope:
         if found is None or not wanted or any(map(self._misreads, nodes)):
             return False
         self.nodes.extend(nodes)
+        if not any(map(self.varies, free_names(nodes))):
+            self.fixed.update(wanted)
         self.values.update(zip(wanted, map(_as_array, found), strict=True))
         return True
 
@@ -300,9 +310,12 @@ class Scope:
             and (kinds is None or value.dtype.kind in kinds)
         }
 
-    def pick(self, kinds: str | None = None, rank: int = 0, most: int = 9) -> str | None:
+    def pick(
+        self, kinds: str | None = None, rank: int = 0, most: int = 9, *, varying: bool = False
+    ) -> str | None:
         """Return a visible array, late ones more often; None if there is none."""
         names = list(self.arrays(kinds, rank, most))
+        names = [name for name in names if self.varies(name)] if varying else names
         if not names:
             return None
         return names[max(self.draw.randrange(len(names)), self.draw.randrange(len(names)))]
