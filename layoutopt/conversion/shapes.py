@@ -63,7 +63,7 @@ def _elements(shape: Shape | None) -> int | None:
 def _like(op: Op, other: ShapeLike) -> Op:
     """Return the op of ONNX whose results have the shape of those of another op."""
     places = [n for n in range(len(op.inputs)) if n in other.operands]
-    shapes = tuple(op.shape(n) for n in places)
+    shapes = other.shapes(op) if other.shapes else tuple(op.shape(n) for n in places)
     names = tuple(op.inputs[n] for n in places)
     return replace(op, type=other.type, inputs=names, input_shapes=shapes, opset=LATEST)
 

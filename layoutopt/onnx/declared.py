@@ -93,8 +93,7 @@ def _open(kind: TypeProto) -> None:
 
 def _is_inferred(node: NodeProto) -> bool:
     """Return whether shapes of a node's results follow from those of its operands."""
-    like = type_facts(type_of(node)).like
-    return is_standard(node.domain) or (like is not None and like.type != "")
+    return is_standard(node.domain) or type_facts(type_of(node)).like is not None
 
 
 def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declared:

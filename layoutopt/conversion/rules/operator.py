@@ -229,16 +229,19 @@ class ShapeLike(NamedTuple):
     Parameters
     ----------
     type
-        Its type; ``""`` if shapes are not inferred.
+        Its type.
     operands
         The other op's inputs that are its operands.
     typed
         The other op's input whose type of elements the results have.
+    shapes
+        Tells the shapes of these operands; by default they are those of the other op's inputs.
     """
 
     type: str
     operands: Sequence[int] = (0,)
     typed: int = 0
+    shapes: Callable[[Op], tuple[Shape | None, ...]] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations, product
 from typing import Any
 
-from layoutopt.conversion.rules.op import Op, Size
+from layoutopt.conversion.rules.op import Op, Shape, Size
 from layoutopt.conversion.rules.operator import Axes, Follow, RemapError, Remapped, Rule, fitted
 from layoutopt.layout.factors import Form
 from layoutopt.layout.permutations import Permutation
@@ -190,6 +190,20 @@ def fused_products(op: Op) -> Iterator[Remapped]:
     for order in permutations(range(count - 2)):
         for swapped, first, second in ways:
             yield _fused(op, order, swapped, (first, second))
+
+
+def fused_shapes(op: Op) -> tuple[Shape | None, ...]:
+    """Return the shapes of a FusedMatMul's operands as MatMul takes them."""
+    found: list[Shape | None] = []
+    for n, side in enumerate("AB"):
+        shape = op.shape(n)
+        if shape is not None and len(shape) > 1:
+            if op.integer(f"transBatch{side}", 0):
+                shape = (*shape[1:-1], shape[0], shape[-1])
+            if op.integer(f"trans{side}", 0):
+                shape = (*shape[:-2], shape[-1], shape[-2])
+        found.append(shape)
+    return tuple(found)
 
 
 def fused_product(op: Op, permutation: Permutation) -> Remapped:

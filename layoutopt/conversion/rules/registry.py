@@ -367,7 +367,7 @@ ROWS: list[Operator] = [
         rank=largest_rank(0, 1),
         follow=unknown_axes,
         alternatives=products.fused_products,
-        like=ShapeLike("", ()),
+        like=ShapeLike("MatMul", (0, 1), shapes=products.fused_shapes),
     ),
     *_light(
         "Einsum",
