@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, NodeProto, helper
 
-from tests.fuzzing.any_network.scope import Names, Scope, add, info
+from tests.fuzzing.any_network.scope import Names, Scope, add, declared, info
 
 DEEPEST = 2
 """Bodies within bodies."""
@@ -30,6 +30,9 @@ def _graph(body: Scope, name: str, outputs: list[str], inputs: list[Any]) -> Gra
     ends = [info(n, values[n], shape) for n, shape in zip(outputs, shapes, strict=True)]
     graph = helper.make_graph(body.nodes, name, inputs, ends, body.initialisers)
     graph.sparse_initializer.extend(body.sparse)
+    for name in dict.fromkeys(x for node in body.nodes for x in node.output if x in body.values):
+        if name not in outputs and body.draw.random() < 0.15:
+            graph.value_info.append(declared(body.draw, name, body.values[name], wrong=0.05))
     return graph
 
 

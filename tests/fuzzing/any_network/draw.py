@@ -11,7 +11,7 @@ from onnx import ModelProto, ValueInfoProto, helper
 
 from tests.fuzzing.any_network.fused import optimised
 from tests.fuzzing.any_network.pieces import any_piece, grow
-from tests.fuzzing.any_network.scope import Names, Scope, Value, info
+from tests.fuzzing.any_network.scope import Names, Scope, Value, declared, info
 
 OPSETS = range(7, 29)
 
@@ -82,30 +82,6 @@ def _unknown(scope: Scope) -> bool:
     return True
 
 
-def _declared(draw: random.Random, name: str, value: Any, *, wrong: float) -> ValueInfoProto:
-    """Return a declaration: exact, with open sizes, of unknown rank, or wrong."""
-    if isinstance(value, list):
-        return info(name, value)
-    shape: list[Any] = [*value.shape]
-    choice = draw.random()
-    if choice < wrong:
-        if shape and draw.random() < 0.5:
-            draw.shuffle(shape)
-        elif shape:
-            shape[draw.randrange(len(shape))] += 1
-        else:
-            shape = [1]
-    elif choice < 0.5:
-        pass
-    elif choice < 0.75:
-        shape = [f"n{n}_{size}" if draw.random() < 0.5 else size for n, size in enumerate(shape)]
-    elif choice < 0.96:
-        shape = [None if draw.random() < 0.5 else size for size in shape]
-    else:
-        return info(name, value, None)
-    return info(name, value, shape)
-
-
 def _model(scope: Scope) -> ModelProto:
     draw = scope.draw
     read = {name for node in scope.nodes for name in node.input}
@@ -119,7 +95,7 @@ def _model(scope: Scope) -> ModelProto:
     draw.shuffle(outputs)
     outputs += [n for n in outputs if draw.random() < 0.005]  # an output twice
     inputs = [_input_info(draw, name, value) for name, value in scope.inputs.items()]
-    ends = [_declared(draw, name, scope.values[name], wrong=0.02) for name in outputs]
+    ends = [declared(draw, name, scope.values[name], wrong=0.02) for name in outputs]
     nodes = list(scope.nodes)
     if draw.random() < 0.06:
         draw.shuffle(nodes)
@@ -133,7 +109,7 @@ def _model(scope: Scope) -> ModelProto:
     graph.sparse_initializer.extend(scope.sparse)
     for name in made:
         if name not in outputs and draw.random() < 0.2:
-            graph.value_info.append(_declared(draw, name, scope.values[name], wrong=0.02))
+            graph.value_info.append(declared(draw, name, scope.values[name], wrong=0.02))
     held = [x.name for x in scope.initialisers]
     if held and made and draw.random() < 0.04:
         annotation = graph.quantization_annotation.add(tensor_name=draw.choice(made))
@@ -154,4 +130,4 @@ def _input_info(draw: random.Random, name: str, value: Any) -> ValueInfoProto:
         return info(name, value)
     if choice < 0.62:
         return info(name, value, None)
-    return _declared(draw, name, np.asarray(value), wrong=0)
+    return declared(draw, name, np.asarray(value), wrong=0)

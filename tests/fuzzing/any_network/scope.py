@@ -74,6 +74,30 @@ def info(name: str, value: Value, shape: Sequence[Any] | str | None = "its") -> 
     return helper.make_tensor_value_info(name, kind_of(value), own)
 
 
+def declared(draw: random.Random, name: str, value: Any, *, wrong: float) -> ValueInfoProto:
+    """Return a declaration: exact, with open sizes, of unknown rank, or wrong."""
+    if isinstance(value, list):
+        return info(name, value)
+    shape: list[Any] = [*value.shape]
+    choice = draw.random()
+    if choice < wrong:
+        if shape and draw.random() < 0.5:
+            draw.shuffle(shape)
+        elif shape:
+            shape[draw.randrange(len(shape))] += 1
+        else:
+            shape = [1]
+    elif choice < 0.5:
+        pass
+    elif choice < 0.75:
+        shape = [f"n{n}_{size}" if draw.random() < 0.5 else size for n, size in enumerate(shape)]
+    elif choice < 0.96:
+        shape = [None if draw.random() < 0.5 else size for size in shape]
+    else:
+        return info(name, value, None)
+    return info(name, value, shape)
+
+
 class Names:
     """Names of tensors, each given once, some of which a rewriter would like to use itself."""
 
