@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from tests.fuzzing.any_network.scope import Scope, add
+from tests.fuzzing.any_network.scope import Scope, add, add_many
 
 Array = Any
 
@@ -289,6 +289,34 @@ def attention(scope: Scope) -> bool:
     return True
 
 
+def with_state(scope: Scope) -> bool:
+    """Linear attention, a causal convolution, or a gate: ops that recurrent models decode by."""
+    draw = scope.draw
+    name = scope.pick("f", 3, 3)
+    if name is None or scope.opset < 27 or scope.visible()[name].dtype != np.float32:
+        return False
+    batch, steps, features = scope.visible()[name].shape
+    kind = draw.choice(("LinearAttention", "CausalConvWithState", "SwiGLU"))
+    if kind == "SwiGLU":
+        turned = _turned(scope, name, [0, 2, 1])
+        again = turned and _turned(scope, turned, [0, 2, 1])
+        return again is not None and add(scope, kind, [name, again]) is not None
+    if kind == "CausalConvWithState":
+        inputs = [name, _weight(scope, steps, 1, 3, like=name)]
+        if draw.random() < 0.5:
+            inputs += [_weight(scope, steps, like=name), _weight(scope, batch, steps, 2, like=name)]
+        return bool(add_many(scope, kind, inputs, 2))
+    heads = draw.choice([k for k in range(1, features + 1) if features % k == 0] or [1])
+    k = _weight(scope, batch, steps, features, like=name)
+    rule = draw.choice(("linear", "delta"))
+    inputs = [name, k, k, "", "", _weight(scope, batch, steps, heads, like=name)]
+    if rule == "linear":
+        del inputs[3:]
+    more = {"q_num_heads": heads, "kv_num_heads": heads, "update_rule": rule}
+    made = add_many(scope, kind, inputs, 2, **more)
+    return bool(made) and _turned(scope, made[0], draw.sample(range(3), 3)) is not None
+
+
 def rotated(scope: Scope) -> bool:
     """A RotaryEmbedding, ONNX's or onnxruntime's, and updates of a cache of keys."""
     draw = scope.draw
@@ -564,6 +592,7 @@ EXPORTED: dict[Callable[[Scope], bool], int] = {
     attention_of_ops: 2,
     attention: 4,
     rotated: 3,
+    with_state: 1,
     normalised: 5,
     around_quantised: 5,
     activated: 3,
