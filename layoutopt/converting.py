@@ -22,15 +22,16 @@ from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Tally
+from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.declared import declare_outputs, open_sizes, without_declared
 from layoutopt.onnx.protobuf import LoadedModel, copied, load, loaded
-from layoutopt.onnx.result import ConversionResult, describe, whole
+from layoutopt.onnx.result import ConversionResult, describe
 from layoutopt.onnx.running import NotRun, Outputs, tolerance
 from layoutopt.onnx.simplify import SimplifiedModel, simplified
 from layoutopt.onnx.source import OnnxSource, read_model
 from layoutopt.onnx.transposes import given_transposes, peer_transposes
 from layoutopt.onnx.validate import one_input_each
-from layoutopt.onnx.verifying import Attempt, Found, Key, Unsound, fault, soundest
+from layoutopt.onnx.verifying import Attempt, Found, Unsound, fault, soundest
 from layoutopt.onnx.write import write_model
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class _Call:
             why = f"{KEPT}: reading it failed ({type(error).__name__}: {error}), {DEFECT}"
             return self._kept(why, Stopped.FINISHED)
         trial, attempt, found = self._converted(ready)
-        before, after = trial.costs(attempt.conversions)
+        before, after = trial.costs(attempt.conversion)
         if self.wanted.better(before, after):  # not optimal, as nodes were copied for readers
             trial, attempt, found = self._converted(_ready(self.given.model, copies=False))
         compare = self.wanted.compare and found.attempt is not None
@@ -206,10 +207,10 @@ class _Call:
         self.clock.end("read")
         trial = _Trial(self.given.model, ready, self.wanted, self.limits, self.clock)
         self.trial = trial
-        found = soundest(trial.ops, trial.attempt, lambda: self.limits.left == 0)
+        found = soundest(trial.source.ops, trial.attempt, lambda: self.limits.left == 0)
         attempt = found.attempt or trial.unconverted(found.error)
         trial.sound = attempt
-        trial.notes = [*_notes(found, self.wanted.asks), *trial.notes]
+        trial.notes = [*_notes(found, trial.source.ops, self.wanted.asks), *trial.notes]
         trial.partial = ready.unsimplified or found.error is not None
         trial.unmet = self.wanted.asks and found.error is not None
         if found.attempt is None:
@@ -244,7 +245,7 @@ class _Call:
         sizes = f"bytes exclude {unknown} transposes whose shapes are not declared"
         result = ConversionResult(
             model=copied(self.given.model),
-            conversions=(kept,),
+            conversion=kept,
             opaque={},
             difference=None,
             heuristics={},
@@ -270,14 +271,14 @@ class _Call:
     ) -> ConversionResult:
         result = ConversionResult(
             model=attempt.model,
-            conversions=tuple(attempt.conversions.values()),
-            opaque=dict(Counter(op.type for op in trial.source.opaque())),
+            conversion=attempt.conversion,
+            opaque=dict(Counter(op.type for op in trial.source.graph.opaque())),
             difference=attempt.difference,
             heuristics=heuristics,
             peers=peers,
             seconds=self._seconds(),
             seed=self.limits.seed,
-            instance_hash=network_hash(one.graph for one in attempt.conversions),
+            instance_hash=network_hash(trial.source.graph),
             source=self.given,
             removed=trial.removed,
             notes=(*self.notes, *trial.plain.notes, *trial.notes),
@@ -340,25 +341,22 @@ def _simplified_or_not(model: Model, copies: bool) -> _Ready:
     return _Ready(model, plain, read_model(model), unsimplified=True)
 
 
-def _conversions(
-    source: OnnxSource, wanted: _Wanted, limits: Limits, written: Collection[Key] = ()
-) -> dict[OnnxSource, Conversion]:
-    """Return the conversion of a network's graph, followed by those of its subgraphs."""
+def _conversion(
+    source: OnnxSource, wanted: _Wanted, limits: Limits, written: Collection[str] = ()
+) -> Conversion:
+    """Return the conversion of a network's graph."""
     with interruptible(limits):
-        return {
-            one: convert_graph(
-                one.graph,
-                desired=wanted.desired,
-                costs=wanted.costs,
-                objective=wanted.objective,
-                solver=wanted.solver,
-                free_io=wanted.free_io and one is source,
-                microsoft=wanted.microsoft,
-                written={name for graph, name in written if graph is one},
-                limits=limits,
-            )
-            for one in source.every()
-        }
+        return convert_graph(
+            source.graph,
+            desired=wanted.desired,
+            costs=wanted.costs,
+            objective=wanted.objective,
+            solver=wanted.solver,
+            free_io=wanted.free_io,
+            microsoft=wanted.microsoft,
+            written=written,
+            limits=limits,
+        )
 
 
 class _Trial:
@@ -373,10 +371,9 @@ class _Trial:
         self.sound: Attempt | None = None  # returned if time runs out
         self.partial = ready.unsimplified
         self.unmet = False
-        self.ops = [(one, op.name) for one in self.source.every() for op in one.graph.ops]
         self.notes: list[str] = []
 
-    def attempt(self, written: frozenset[Key]) -> Attempt:
+    def attempt(self, written: frozenset[str]) -> Attempt:
         """Convert the network, with some ops kept as they are written.
 
         Raises
@@ -385,17 +382,16 @@ class _Trial:
             If the conversion fails, or its network is invalid.
         """
         before = self._before if self.wanted.check else None
-        found: dict[OnnxSource, Conversion] = {}
+        found: Conversion | None = None
         difference = None
         try:
             self.limits.report("choosing layouts")
-            found = _conversions(self.source, self.wanted, self.limits, written)
+            found = _conversion(self.source, self.wanted, self.limits, written)
             self.clock.end("solve")
             self.limits.report("writing")
-            new = write_model(self.source, found[self.source], found)
-            own = found[self.source]
-            known = {name: tensor.shape for name, tensor in own.graph.tensors.items()}
-            declare_outputs(new, self.given, own.freed, known)
+            new = write_model(self.source, found)
+            known = {name: tensor.shape for name, tensor in found.graph.tensors.items()}
+            declare_outputs(new, self.given, found.freed, known)
             why = fault(self.given, new)
             if why:
                 open_sizes((*new.graph.value_info, *new.graph.output), known)
@@ -405,7 +401,7 @@ class _Trial:
                 self.sound = Attempt(found, new, None)
             if before is not None and not why:
                 self.limits.report("running both networks")
-                difference = before.difference(new, found[self.source].freed)
+                difference = before.difference(new, found.freed)
                 self.clock.end("check")
         except (MemoryError, TimeoutError, SizeError, OptionError):
             raise
@@ -424,17 +420,13 @@ class _Trial:
         """Return the given network."""
         assert error is not None
         names = parse_objective(self.wanted.objective, self.wanted.costs is not None)
-        found = {
-            one: unconverted(one.graph, names, self.wanted.costs, KEPT)
-            for one in read_model(self.model).every()
-        }
+        found = unconverted(read_model(self.model).graph, names, self.wanted.costs, KEPT)
         self.notes.append(f"{KEPT}: the converted one is invalid ({error.reason}), {DEFECT}")
         return Attempt(found, copied(self.given), None)
 
-    def costs(self, found: Mapping[OnnxSource, Conversion]) -> tuple[Tally, Tally]:
+    def costs(self, found: Conversion) -> tuple[Tally, Tally]:
         """Return the costs of the transforms of the given network, and of a new one."""
-        before = whole([*(one.before for one in found.values()), self.removed])
-        return before, whole(one.after for one in found.values())
+        return found.before + self.removed, found.after
 
     @cached_property
     def _before(self) -> Outputs | None:
@@ -450,17 +442,19 @@ class _Trial:
         return found
 
 
-def _notes(found: Found, asked: bool) -> Iterator[str]:
+def _notes(found: Found, ops: Mapping[str, Op], asked: bool) -> Iterator[str]:
     """Yield notes on ops that could not be converted.
 
     Parameters
     ----------
+    ops
+        The ops of the network by name.
     asked
         Whether layouts are required.
     """
     unmet = "; layouts required of it are not met" if asked else ""
-    for (source, name), why in list(found.written.items())[:MOST_NOTES]:
-        op = source.ops[name]
+    for name, why in list(found.written.items())[:MOST_NOTES]:
+        op = ops[name]
         yield (
             f"{op} is kept as written, as converting it makes the network invalid ({why}), "
             f"{DEFECT}{unmet}. Fewer transforms may be possible, and the bound is 0"
@@ -487,8 +481,8 @@ def _heuristics(trial: _Trial, wanted: _Wanted, limits: Limits, sound: Found) ->
     """Return the costs of the transforms left by each heuristic, or given if these are lower."""
     found = {}
     for name in SOLVERS[1:]:
-        every = _conversions(trial.source, replace(wanted, solver=name), limits, sound.written)
-        before, after = trial.costs(every)
+        one = _conversion(trial.source, replace(wanted, solver=name), limits, sound.written)
+        before, after = trial.costs(one)
         found[name] = before if wanted.better(before, after) else after
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from pathlib import Path
@@ -30,7 +30,7 @@ from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion
 from layoutopt.network.evidence import evidence
 from layoutopt.onnx.protobuf import load, loaded
-from layoutopt.onnx.result import ConversionResult, whole
+from layoutopt.onnx.result import ConversionResult
 from layoutopt.onnx.simplify import SimplifiedModel, simplified
 from layoutopt.onnx.source import read_model
 
@@ -207,8 +207,7 @@ class ConversionVerdict:
     asked: Asked  # the problem
     score: tuple[int, ...]  # for each objective the cost of the layouts
     bound: tuple[int, ...]  # for each objective a lower bound for all layouts
-    graphs: int  # number of graphs of the network
-    unverified: int  # number of those with unverified bounds
+    unverified: bool  # whether the bound is unverified
 
     def __str__(self) -> str:
         score, bound = (
@@ -216,9 +215,7 @@ class ConversionVerdict:
             for own in (self.score, self.bound)
         )
         found = f"{score} is optimal" if score == bound else f"{score}; the bound is {bound}"
-        if not self.unverified:
-            return f"{found}, proved without a solver"
-        return f"{found}, of {self.unverified} of {self.graphs} graphs unverified"
+        return f"{found}, {'unverified' if self.unverified else 'proved without a solver'}"
 
 
 def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None) -> dict[str, Any]:
@@ -234,7 +231,7 @@ def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None
         "problem": PROBLEM,
         "version": result.version,
         "asked": asked.document(),
-        "graphs": [certify_graph(one, limits) for one in result.conversions],
+        "graphs": [certify_graph(result.conversion, limits)],
     }
 
 
@@ -280,23 +277,15 @@ def check_certificate(
         raise Refused(f"it is not a certificate of a {PROBLEM} in format {FORMAT}")
     asked = Asked.of(entry(certificate, "asked"))
     arguments = asked.arguments()
-    every = list(_source(model, simplified).every())
-    graphs = listed(entry(certificate, "graphs"), len(every), "graphs")
-    unverified = 0
-    for one, graph in zip(every, graphs, strict=True):
-        try:
-            _compare(_stated(one.graph, arguments), entry(graph, "statement"))
-            unverified += checker.verify(entry(graph, "statement"), entry(graph, "claim"))
-        except Refused as error:
-            raise Refused(f"graph {one.graph.name!r}: {error}") from None
-    claims = [graph["claim"] for graph in graphs]
-    verdict = ConversionVerdict(
-        asked,
-        _sums(claim["score"] for claim in claims),
-        _sums(claim["bound"] for claim in claims),
-        len(graphs),
-        unverified,
-    )
+    own = _source(model, simplified).graph
+    [graph] = listed(entry(certificate, "graphs"), 1, "graphs")
+    try:
+        _compare(_stated(own, arguments), entry(graph, "statement"))
+        unverified = checker.verify(entry(graph, "statement"), entry(graph, "claim"))
+    except Refused as error:
+        raise Refused(f"graph {own.name!r}: {error}") from None
+    claim = graph["claim"]
+    verdict = ConversionVerdict(asked, tuple(claim["score"]), tuple(claim["bound"]), unverified)
     if output is not None:
         _check_output(output, verdict)
     return verdict
@@ -321,10 +310,6 @@ def _stated(graph: ConversionGraph, arguments: Mapping[str, Any]) -> dict[str, A
         raise Refused(f"the arguments do not apply to it: {error}") from None
 
 
-def _sums(rows: Iterable[list[int]]) -> tuple[int, ...]:
-    return tuple(map(sum, zip(*rows, strict=True)))
-
-
 def _compare(own: Mapping[str, Any], given: object) -> None:
     """Refuse a statement that differs from that of the network."""
     if given == own:
@@ -344,7 +329,7 @@ def _check_output(model: Model | str | Path, verdict: ConversionVerdict) -> None
 
     Bytes are not compared if channels are padded, as the score counts bytes without padding.
     """
-    found = whole(tally(one.graph) for one in _source(model).every())
+    found = tally(_source(model).graph)
     counted = {"count": found.transforms}
     if not verdict.asked.padding:
         counted["bytes"] = found.bytes

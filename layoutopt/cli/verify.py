@@ -32,8 +32,8 @@ def command(
     outputs = Outputs({"--json": json}, overwrite, quiet, output)
     needs = backend_named(backend)
     with errors_at(file=str(model)):
-        every = list(read_model(parse_model(model)).every())
-    found = [violation for one in every for violation in verify(one.graph, needs)]
+        graph = read_model(parse_model(model)).graph
+    found = verify(graph, needs)
 
     def document() -> bytes:
         rows = [{name: str(value) for name, value in vars(one).items()} for one in found]

@@ -25,17 +25,17 @@ from layoutopt.conversion.costs import (
     Pair,
     measured,
     parse_objective,
-    size_of,
     tally,
 )
 from layoutopt.conversion.costs import costs as costs_of
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.heuristics import Task, labels_of
 from layoutopt.conversion.labelling import ConversionLabelling, labelling, proved, stated
-from layoutopt.conversion.modes import ModeTable, as_written
+from layoutopt.conversion.modes import Mode, ModeTable, as_written, joined
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Remaining, StatedProblem, Tally
 from layoutopt.conversion.rewrite import MovedValue, Rewritten, rewrite
+from layoutopt.conversion.rules.bodies import Part, parts
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.registry import written_input
 from layoutopt.conversion.values import Value, Values, transposition, values_of
@@ -185,6 +185,7 @@ class _Run:
     """One call of :func:`convert_graph`; the arguments are its own."""
 
     values: Values
+    parts: list[Part]
     every: list[CandidateModes]
     weights: Costs
     free: list[int]
@@ -220,7 +221,9 @@ class _Run:
         layouts = carried(graph) if self.desired is not None else {}
         table = ModeTable(self.desired, times, self.written, self.microsoft, layouts)
         self.values = values_of(graph)
-        ops = [(op, table.of(op)) for op in graph.ops if transposition(op) is None]
+        others = (op for op in graph.ops if transposition(op) is None)
+        self.parts = [part for op in others for part in parts(op)]
+        ops = [(part.op, table.of(part.op)) for part in self.parts]
         inputs = [name for name, tensor in graph.tensors.items() if tensor.kind == "input"]
         whole = graph.outputs if self.free_io else []
         self.every = choices(self.values, ops, [*inputs, *graph.outputs], whole)
@@ -243,9 +246,9 @@ class _Run:
         rows = [row for one in every for row in one.rows.values()]
         needs = {need for row in rows for side in (row.takes, row.gives) for need in side}
         forced = list(map(values.written, self._wanted()))
-        sizes = [values.every[v].bytes for v, _ in needs.union(forced)]
+        moves = [values.every[v].move for v, _ in needs.union(forced)]
         times = [[m.time for m in one.modes.every] for one in every if one.modes.priced]
-        self.weights = costs_of(self.names, sizes, self.times, times)
+        self.weights = costs_of(self.names, moves, self.times, times)
         self.problem = labelling(values, every, self.weights, self.free, forced)
 
     def stated(self, labels: IntArray | None) -> StatedProblem:
@@ -285,7 +288,7 @@ class _Run:
         free = self.problem.sources
         return Task(
             self.every,
-            [weights.weight(value.bytes) for value in values.every],
+            [weights.weight(value.move) for value in values.every],
             [[weights.op(one.mode(n).time) for n in one.rows] for one in self.every],
             list(map(values.written, self._wanted())),
             [
@@ -326,7 +329,7 @@ class _Run:
                 written.graph,
                 self.values,
                 forms.moved,
-                frozenset(after.by_op),
+                after.by_op,
                 frozenset(one.op.name for one in self.every if len(one.rows) == 1),
             ),
             state=partial(self.stated, answer.labelling),
@@ -351,7 +354,12 @@ class _Run:
         assert answer.labelling is not None
         numbers = self.problem.modes(self.every, answer.labelling)
         orders = self.problem.orders(answer.labelling)
-        return rewrite(self.graph, self.values, self.every, numbers, orders, self.kept)
+        chosen = [one.mode(number) for one, number in zip(self.every, numbers, strict=True)]
+        modes: dict[str, list[tuple[Part, Mode]]] = {}
+        for part, mode in zip(self.parts, chosen, strict=True):
+            modes.setdefault(part.owner.name, []).append((part, mode))
+        whole = {name: joined(own[0][0].owner, own) for name, own in modes.items()}
+        return rewrite(self.graph, self.values, whole, orders, self.kept)
 
     def _check(self, found: Pair, solved: Pair) -> None:
         """Hold what the new graph costs against what the solver says."""
@@ -401,7 +409,7 @@ def remaining(
     new: ConversionGraph,
     values: Values,
     moved: Mapping[str, MovedValue],
-    costly: Collection[str],
+    costly: Mapping[str, int],
     single: Collection[str],
 ) -> tuple[Remaining, ...]:
     """Return why each transpose that moves elements is there.
@@ -415,7 +423,7 @@ def remaining(
     moved
         What transposes of the new graph do, by name.
     costly
-        Names of those that move elements.
+        The bytes of those that move elements.
     single
         Names of ops that run in one mode only.
     """
@@ -425,7 +433,8 @@ def remaining(
         if op.name in costly and op.name in moved:
             how = moved[op.name]
             letters = _letters(old, values, values.every[how.value], layouts)
-            found.append(_line(new, op, single, values.every[how.value], how, letters))
+            line = _line(new, op, single, values.every[how.value], how, letters)
+            found.append(replace(line, bytes=costly[op.name]))
     return tuple(found)
 
 
@@ -443,8 +452,7 @@ def _line(
     before, after = (_text(form, value, letters) for form in (how.source, how.target))
     who = ", ".join(takers[:NAMED]) + (", ..." if len(takers) > NAMED else "")
     why = f"{source!r} comes as {before} from {giver}, and {who} takes it as {after}"
-    size = size_of(graph, source)
-    return Remaining(op.name, source, before, after, size, giver, takers, why)
+    return Remaining(op.name, source, before, after, 0, giver, takers, why)
 
 
 def _origin(graph: ConversionGraph, name: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from math import gcd, prod
+from dataclasses import dataclass, replace
+from math import gcd
 from typing import TypeAlias
 
 from layoutopt.base.errors import OptionError
 from layoutopt.conversion.cost_table import OpCosts
 from layoutopt.conversion.desired import Desired
-from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.graph import ConversionGraph, size_of
 from layoutopt.conversion.required import required
 from layoutopt.conversion.result import Tally
 from layoutopt.conversion.rules.op import Op, Shape
@@ -27,7 +27,8 @@ def tally(
     A transpose is one transform, and moves the bytes of its tensor, unless it is free: if axes
     other than those of size 1 stay in their order, or its tensor is a constant, which is laid out
     before the graph runs.  An op that pads blocks, or cuts padding off, is one together with its
-    transpose, and moves the bytes without the padding.
+    transpose, and moves the bytes without the padding.  What runs in the rounds of a loop moves its
+    bytes in each.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def tally(
         Shapes of tensors that are padded, without padding, by name.
     """
     constants = {name for name, tensor in graph.tensors.items() if tensor.kind == "constant"}
-    free, by_op = 0, dict[str, int]()
+    free, runs, by_op, rounds = 0, 0, dict[str, int](), graph.rounds()
     pads = padding or {}
     partners = set(pads.values())
     for op in graph.ops:
@@ -47,7 +48,9 @@ def tally(
         if permutation is None:
             if op.name in pads:
                 ends = (op.inputs[0], op.outputs[0])
-                by_op[op.name] = min(size_of(graph, n, (narrow or {}).get(n)) for n in ends)
+                moved = min(size_of(graph.tensors[n], (narrow or {}).get(n)) for n in ends)
+                by_op[op.name] = moved * rounds[op.scope]
+                runs += rounds[op.scope]
             continue
         [name], [result] = op.inputs[:1], op.outputs
         shape = graph.tensors[name].shape or ()
@@ -59,15 +62,10 @@ def tally(
         elif _stays([i for i in permutation if shape[i] != 1]):
             free += 1
         else:
-            by_op[op.name] = size_of(graph, name, (narrow or {}).get(name))
-    return Tally(len(by_op), sum(by_op.values()), free, by_op)
-
-
-def size_of(graph: ConversionGraph, name: str, shape: Shape | None = None) -> int:
-    """Return the bytes of a tensor, or of one like it; a size that is not known counts as 1."""
-    tensor = graph.tensors[name]
-    sizes = shape or tensor.shape or ()
-    return prod(size for size in sizes if isinstance(size, int)) * tensor.element_bytes
+            moved = size_of(graph.tensors[name], (narrow or {}).get(name))
+            by_op[op.name] = moved * rounds[op.scope]
+            runs += rounds[op.scope]
+    return Tally(len(by_op), sum(by_op.values()), free, by_op, runs)
 
 
 def _stays(axes: list[int]) -> bool:
@@ -84,14 +82,15 @@ class OpTimes:
     """
 
     def __init__(self, graph: ConversionGraph, costs: OpCosts) -> None:
-        self._graph, self._costs = graph, costs
+        self._graph, self._costs, self._rounds = graph, costs, graph.rounds()
 
     def of(self, op: Op) -> Iterator[tuple[Desired, int]]:
-        """Yield the layouts that an op may run in, and the femtoseconds that it takes."""
+        """Yield the layouts that an op may run in, and the femtoseconds of all its rounds."""
         lines = self._costs.of(op)
-        size = sum(size_of(self._graph, n) for n in (*op.inputs, *op.outputs) if n) if lines else 0
+        names = [name for name in (*op.inputs, *op.outputs) if name] if lines else []
+        size = sum(size_of(self._graph.tensors[name]) for name in names)
         for line in lines:
-            yield line.desired, line.fixed + line.per_byte * size
+            yield line.desired, (line.fixed + line.per_byte * size) * self._rounds[op.scope]
 
     def total(self) -> int:
         """Return the femtoseconds that all ops take as they are written."""
@@ -155,7 +154,7 @@ def measured(tally: Tally, objectives: tuple[str, ...], times: OpCosts, ops: int
     ops
         Femtoseconds that the graph's ops take.
     """
-    time = ops + tally.transforms * times.fixed + tally.bytes * times.per_byte
+    time = ops + tally.runs * times.fixed + tally.bytes * times.per_byte
     every = {"bytes": tally.bytes, "count": tally.transforms, "time": time}
     return tuple(every[name] for name in objectives)
 
@@ -184,9 +183,9 @@ class Costs:
     units: tuple[int, ...]
     scale: int
 
-    def weight(self, size: int) -> int:
-        """Return the cost of moving a tensor of so many bytes."""
-        return self._number(measured(Tally(1, size, 0), self.objectives, self.times))
+    def weight(self, move: Tally) -> int:
+        """Return the cost of a transform."""
+        return self._number(measured(move, self.objectives, self.times))
 
     def op(self, time: int) -> int:
         """Return the cost of an op that takes so many femtoseconds."""
@@ -204,7 +203,7 @@ class Costs:
 
 def costs(
     objectives: tuple[str, ...],
-    sizes: Iterable[int],
+    moves: Iterable[Tally],
     times: OpCosts = NO_TIMES,
     ops: Iterable[Sequence[int]] = (),
 ) -> Costs:
@@ -214,17 +213,17 @@ def costs(
     ----------
     objectives
         What is minimised, in order.
-    sizes
-        Bytes of each transform that there may be.
+    moves
+        Each transform that there may be.
     times
         What transforms cost in time.
     ops
         For each op what its modes take, in femtoseconds.
     """
-    moves = [measured(Tally(1, size, 0), objectives, times) for size in sizes]
+    paid = [measured(move, objectives, times) for move in moves]
     none = Tally(0, 0, 0)
     runs = [[measured(none, objectives, times, time) for time in own] for own in ops]
-    every = [*moves, *(pair for own in runs for pair in own)]
+    every = [*paid, *(pair for own in runs for pair in own)]
     units = tuple(gcd(*(pair[i] for pair in every)) or 1 for i in range(len(objectives)))
-    most = sum(pair[-1] for pair in moves) + sum(max(p[-1] for p in own) for own in runs if own)
+    most = sum(pair[-1] for pair in paid) + sum(max(p[-1] for p in own) for own in runs if own)
     return Costs(objectives, times, units, most // units[-1] + 1)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from operator import index
 from typing import Any, Literal
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import digest
+from layoutopt.conversion.rules.bodies import parts
 from layoutopt.conversion.rules.op import LATEST, Op, Shape, Size, any_layout, parse_operands
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import category_of
@@ -37,6 +39,8 @@ class ConversionTensor:
     layout
         The layout that it comes in, a dimension for each of the shape; ``*`` for any axis.  That
         of a result follows from its op, see :func:`~layoutopt.conversion.carried.carried`.
+    scope
+        The body of an op that it is in; "" for none.
     """
 
     name: str
@@ -44,10 +48,16 @@ class ConversionTensor:
     element_bytes: int
     kind: Kind
     layout: Layout
+    scope: str = ""
 
 
 def checked_tensor(
-    name: str, shape: Iterable[Size] | None, kind: Kind, layout: str | Layout, element_bytes: Any
+    name: str,
+    shape: Iterable[Size] | None,
+    kind: Kind,
+    layout: str | Layout,
+    element_bytes: Any,
+    scope: str = "",
 ) -> ConversionTensor:
     """Return a tensor; the arguments are its fields, and ``"*"`` is any layout of its rank.
 
@@ -64,7 +74,7 @@ def checked_tensor(
             raise InputError(f"element_bytes must be 1 or more, not {element_bytes!r}")
     except InputError as error:
         raise InputError(f"tensor {name!r}: {error.reason}") from None
-    return ConversionTensor(name, known, element_bytes, kind, laid)
+    return ConversionTensor(name, known, element_bytes, kind, laid, scope)
 
 
 def _layout(given: str | Layout, rank: int | None) -> Layout:
@@ -75,6 +85,12 @@ def _layout(given: str | Layout, rank: int | None) -> Layout:
         has = "of unknown rank" if rank is None else f"of {rank} dimensions"
         raise InputError(f"layout {layout} has {len(layout.dims)} dimensions, for a tensor {has}")
     return layout
+
+
+def size_of(tensor: ConversionTensor, shape: Shape | None = None) -> int:
+    """Return the bytes of a tensor, or of one like it; a size that is not known counts as 1."""
+    sizes = shape or tensor.shape or ()
+    return prod(size for size in sizes if isinstance(size, int)) * tensor.element_bytes
 
 
 def checked_shape(given: Iterable[Size] | None) -> Shape | None:
@@ -106,13 +122,14 @@ def _size(given: Any) -> Size:
 
 HELD = "layoutopt::Held"
 """Type of ops without inputs that stand for tensors that are to stay as they are, and are nobody's
-to free: what a body captures, initialisers that a caller may replace, sparse ones."""
+to free: initialisers that a caller may replace, sparse ones."""
 
 
 class ConversionGraph:
     """Ops over tensors, each after those that it reads from.
 
-    Methods add to the graph and return names of tensors, by which later ops read them.
+    Methods add to the graph and return names of tensors, by which later ops read them.  Ops in the
+    body of an op stand before it.
 
     Parameters
     ----------
@@ -149,6 +166,7 @@ class ConversionGraph:
         self.outputs: list[str] = []
         self._producers: dict[str, Op] = {}
         self._consumers: dict[str, list[tuple[Op, int]]] = {}
+        self._given: set[str] = set()
         self._op_names: set[str] = set()
         self._counts: dict[str, int] = {}
 
@@ -186,9 +204,20 @@ class ConversionGraph:
         shape: Iterable[Size] | None,
         layout: str | Layout = "*",
         element_bytes: int = 4,
+        scope: str = "",
     ) -> str:
-        """Add a tensor whose values are known; arguments as for :meth:`input`."""
-        return self._tensor(name, shape, "constant", layout, element_bytes)
+        """Add a tensor whose values are known, in a body if ``scope`` names one.
+
+        The other arguments are as for :meth:`input`.
+        """
+        return self._tensor(name, shape, "constant", layout, element_bytes, scope)
+
+    def body_input(
+        self, name: str, shape: Iterable[Size] | None, element_bytes: int, scope: str
+    ) -> str:
+        """Add an input of a body, before the ops in it and the op that makes it for each round."""
+        self._given.add(name)
+        return self._tensor(name, shape, "activation", "*", element_bytes, scope)
 
     def op(
         self,
@@ -272,6 +301,7 @@ class ConversionGraph:
                 "activation",
                 "*",
                 default if n >= len(given) or given[n] is None else given[n],
+                op.scope,
             )
             for n, (name, shape) in enumerate(zip(op.outputs, op.output_shapes, strict=True))
         ]
@@ -279,7 +309,7 @@ class ConversionGraph:
         self._op_names.add(op.name)
         for tensor in results:
             if tensor.name:
-                self.tensors[tensor.name] = tensor
+                self.tensors.setdefault(tensor.name, tensor)
                 self._producers[tensor.name] = op
         for n, name in enumerate(op.inputs):
             if name:
@@ -322,7 +352,16 @@ class ConversionGraph:
 
     def opaque(self) -> list[Op]:
         """Return the ops that nothing is known of, and whose operands must stay as they are."""
-        return [op for op in self.ops if category_of(op) is Category.OPAQUE]
+        opaque = (op for op in self.ops if category_of(op) is Category.OPAQUE)
+        return [op for op in opaque if len(parts(op)) == 1 and op.type != HELD]
+
+    def rounds(self) -> dict[str, int]:
+        """Return how often each body runs at most, 2 for each op of which that is unknown."""
+        found = {"": 1}
+        for op in reversed(self.ops):  # outer ones first
+            for body in op.bodies:
+                found[body.scope] = found[op.scope] * body.rounds
+        return found
 
     def _completed(self, op: Op) -> Op:
         """Return an op that fits the graph, with all shapes that can be told."""
@@ -333,8 +372,10 @@ class ConversionGraph:
             if name:
                 self._known(name, str(op))
         results = [name for name in op.outputs if name]
+        given = op.given() & self._given
+        self._given -= given
         for name in results:
-            if name in self.tensors or results.count(name) > 1:
+            if (name in self.tensors and name not in given) or results.count(name) > 1:
                 raise InputError(f"{op}: there is a tensor {name!r} already")
         shapes = op.output_shapes or (None,) * len(op.outputs)
         if not results or len(shapes) != len(op.outputs):
@@ -360,11 +401,12 @@ class ConversionGraph:
         kind: Kind,
         layout: str | Layout,
         element_bytes: int,
+        scope: str = "",
     ) -> str:
         if not name or name in self.tensors:
             what = f"there is a tensor {name!r} already" if name else "a tensor must have a name"
             raise InputError(what)
-        self.tensors[name] = checked_tensor(name, shape, kind, layout, element_bytes)
+        self.tensors[name] = checked_tensor(name, shape, kind, layout, element_bytes, scope)
         return name
 
     def _known(self, name: str, reader: str) -> None:
@@ -383,7 +425,7 @@ class ConversionGraph:
 FORMAT = "layoutopt/network/1"
 
 
-def network_hash(graphs: Iterable[ConversionGraph]) -> str:
+def network_hash(graph: ConversionGraph) -> str:
     """Return the hash of a network, however its file is written.
 
     It is ``"sha256:"`` and the digest of a canonical text, see ``docs/reproducibility.md``.
@@ -392,8 +434,8 @@ def network_hash(graphs: Iterable[ConversionGraph]) -> str:
 
     Parameters
     ----------
-    graphs
-        The network's own graph, and then those inside its nodes.
+    graph
+        The network.
 
     Raises
     ------
@@ -405,15 +447,13 @@ def network_hash(graphs: Iterable[ConversionGraph]) -> str:
     >>> graph = ConversionGraph()
     >>> x = graph.input("x", (1, 3, 8, 8))
     >>> graph.output(graph.op("Relu", [x]))
-    >>> network_hash([graph])[:15]
+    >>> network_hash(graph)[:15]
     'sha256:2c7431b3'
     """
-    return digest({"format": FORMAT, "graphs": [_graph(graph) for graph in graphs]})
-
-
-def _graph(graph: ConversionGraph) -> dict[str, Any]:
     tensors = [_tensor(t) for t in graph.tensors.values() if t.kind != "activation"]
-    return {"tensors": tensors, "ops": [_op(graph, op) for op in graph.ops], "out": graph.outputs}
+    ops = [_op(graph, op) for op in graph.ops]
+    one = {"tensors": tensors, "ops": ops, "out": graph.outputs}
+    return digest({"format": FORMAT, "graphs": [one]})
 
 
 def _tensor(tensor: ConversionTensor) -> list[Any]:
@@ -425,4 +465,6 @@ def _op(graph: ConversionGraph, op: Op) -> list[Any]:
     widths = [graph.tensors[name].element_bytes if name else None for name in op.outputs]
     results = [op.outputs, op.output_shapes, widths]
     layouts = None if op.layouts is None else str(op.layouts)
-    return [op.name, op.type, op.opset, op.inputs, results, dict(op.attributes), layouts]
+    told = [op.name, op.type, op.opset, op.inputs, results, dict(op.attributes), layouts]
+    bodies = [[body.scope, body.inputs, body.outputs, body.rounds] for body in op.bodies]
+    return [*told, op.scope, bodies] if op.scope or bodies else told

@@ -119,7 +119,7 @@ class _Writer:
         self.costs = costs
         self.names = [value.root for value in values.every]
         every = (v for v in values.every if v.kind != "constant")
-        moves = {v.root: self._costs(Tally(1, v.bytes, 0)) for v in every}
+        moves = {v.root: self._costs(v.move) for v in every}
         self.ops: list[dict[str, Any]] = []
         self.document = {"objectives": list(costs.objectives), "tensors": moves, "ops": self.ops}
         self.useful: list[list[int]] = []
@@ -234,7 +234,7 @@ class _Building:
     tables: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
 
     def labelling(self) -> ConversionLabelling:
-        self.weights = [self.costs.weight(value.bytes) for value in self.values.every]
+        self.weights = [self.costs.weight(value.move) for value in self.values.every]
         needs = [list(one.rows.values()) for one in self.every]
         wanted = self._settle(needs)
         sources = self._orders(wanted)

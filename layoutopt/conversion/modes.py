@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,6 +16,7 @@ from layoutopt.conversion.costs import OpTimes
 from layoutopt.conversion.required import Forms, Required, in_order, required
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.blocks import Cut, unchanged
+from layoutopt.conversion.rules.bodies import TIE, Part
 from layoutopt.conversion.rules.op import NARROW, Op, OperandLayouts, Shape
 from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
 from layoutopt.conversion.rules.products import permuted_equation
@@ -183,10 +184,11 @@ class ModeTable:
             time = 0 if self._times is None else self._times.written(op)
             return Modes((replace(as_written(op), time=time),), self._times is not None, True)
         with _as_option(op, self._requirements):
-            priced = None if self._times is None else self._priced(op, self._times)
+            asked = op.type != TIE
+            priced = self._priced(op, self._times) if asked and self._times else None
             if priced:
                 return Modes(tuple(priced), True)
-            if self._requirements is not None:
+            if asked and self._requirements is not None:
                 needed = self._needed(op, self._requirements)
                 if needed is not None:
                     return Modes((needed,), fixed=True)
@@ -275,6 +277,30 @@ def _remapped(op: Op, extended: bool) -> Iterator[Remapped]:
             yield from known.alternatives(op)
         if extended and known.on_request is not None:
             yield from known.on_request(op)
+
+
+def joined(owner: Op, modes: Iterable[tuple[Part, Mode]]) -> Mode:
+    """Return the mode of an op whose parts run in modes."""
+    every = list(modes)
+    if len(every) == 1:
+        return every[0][1]
+    inputs: list[Form | None] = [None] * len(owner.inputs)
+    outputs: list[Form | None] = [None] * len(owner.outputs)
+    axes: dict[str, list[tuple[int, int]]] = {}
+    for part, mode in every:
+        for n, form in zip(part.inputs, mode.inputs, strict=True):
+            inputs[n] = form
+        for n, form in zip(part.outputs, mode.outputs, strict=True):
+            outputs[n] = form
+        if "told" in mode.attributes:
+            own = axes.setdefault(mode.attributes["told"], [])
+            own.append((part.op.attributes["axis"], mode.attributes["axis"]))
+    moved = {
+        name: tuple(new for _, new in own)
+        for name, own in axes.items()
+        if any(old != new for old, new in own)
+    }
+    return mode_of(owner, {**owner.attributes, **moved}, tuple(inputs), tuple(outputs))
 
 
 def mode_of(

@@ -41,17 +41,31 @@ class Tally:
     transforms
         How many there are: transposes that move elements when the graph runs.
     bytes
-        Bytes that they move.  A size that is not known counts as 1.
+        Bytes that they move in all rounds of loops.  A size that is not known counts as 1, a number
+        of rounds as 2.
     free
         How many transposes move no element, as their axes have size 1 or they are of constants.
     by_op
         The bytes of each, by the name of the transpose.
+    runs
+        How often they run.
     """
 
     transforms: int
     bytes: int
     free: int
     by_op: Mapping[str, int] = field(default_factory=dict, repr=False)
+    runs: int = field(default=0, repr=False)
+
+    def __add__(self, other: Tally) -> Tally:
+        """Return what both cost together."""
+        return Tally(
+            self.transforms + other.transforms,
+            self.bytes + other.bytes,
+            self.free + other.free,
+            {**self.by_op, **other.by_op},
+            self.runs + other.runs,
+        )
 
 
 @dataclass(frozen=True)

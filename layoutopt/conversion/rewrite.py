@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from layoutopt.conversion.candidates import CandidateModes
 from layoutopt.conversion.graph import HELD, ConversionGraph, ConversionTensor
 from layoutopt.conversion.modes import Mode
 from layoutopt.conversion.result import TransformedConstant
@@ -249,6 +248,8 @@ class Forms:
     ----------
     graph
         The graph as it is given.
+    scopes
+        For each value the body in which it is transformed.
 
     Attributes
     ----------
@@ -267,8 +268,8 @@ class Forms:
         entries.
     """
 
-    def __init__(self, graph: ConversionGraph, values: Values) -> None:
-        self.old, self.values = graph, values
+    def __init__(self, graph: ConversionGraph, values: Values, scopes: Sequence[str]) -> None:
+        self.old, self.values, self.scopes = graph, values, scopes
         self.new = ConversionGraph(graph.name, graph.opset)
         self.names = TensorNames(graph, values)
         self.laid: list[ValueForms] = [ValueForms(value.shape) for value in values.every]
@@ -325,7 +326,8 @@ class Forms:
 
     def _gather(self, source: str, indices: tuple[int, ...], name: str) -> None:
         attributes = {"axis": 0, "indices": indices}
-        self.insert("Gather", source, attributes, name, (len(indices),))
+        scope = self.new.tensors[source].scope
+        self.insert("Gather", source, attributes, name, (len(indices),), scope)
         self._gathered.setdefault((source, indices), name)
 
     def _transformed(self, number: int, form: Form, wanted: str) -> str:
@@ -359,7 +361,8 @@ class Forms:
         if existing is not None:
             return existing, ""
         name = self.names.of(number, step.form, wanted)
-        op = self.insert(step.type, before, step.attributes, name, laid.sizes(step.form))
+        sizes, scope = laid.sizes(step.form), self.scopes[number]
+        op = self.insert(step.type, before, step.attributes, name, sizes, scope)
         self.note(name, number, step.form)
         if not passing:
             laid.add(step.form, name)
@@ -378,6 +381,7 @@ class Forms:
         attributes: Mapping[str, object],
         name: str,
         shape: Shape | None,
+        scope: str = "",
     ) -> str:
         """Add an op of one operand and result, and return its name."""
         op = Op(
@@ -388,6 +392,7 @@ class Forms:
             output_shapes=(shape,),
             name=self.names.op(f"{type.lower()}_{name}"),
             opset=self.old.opset,
+            scope=scope,
         )
         self.new.add(op, [self.new.tensors[source].element_bytes])
         return op.name
@@ -397,7 +402,8 @@ class Forms:
         tensor, laid = self.old.tensors[value.root], self.laid[number]
         name = self.names.of(number, form, wanted)
         shape = None if tensor.shape is None else laid.sizes(form)
-        self.new.constant(name, shape, arranged(tensor.layout, form), tensor.element_bytes)
+        layout = arranged(tensor.layout, form)
+        self.new.constant(name, shape, layout, tensor.element_bytes, tensor.scope)
         laid.add(form, name)
         whole = tuple(range(len(value.shape)))
         if name != value.root or same(form, value.shape) != same(whole, value.shape):
@@ -438,8 +444,7 @@ class Rewritten:
 def rewrite(
     graph: ConversionGraph,
     values: Values,
-    every: Sequence[CandidateModes],
-    numbers: Sequence[int],
+    modes: Mapping[str, Mode],
     orders: Mapping[int, Order],
     kept: frozenset[str],
 ) -> Rewritten:
@@ -449,20 +454,67 @@ def rewrite(
 
     Parameters
     ----------
-    graph, values, every
-        The graph as it is given, its values, and its ops without transposes.
-    numbers
-        For each op the number of its mode.
+    graph, values
+        The graph as it is given, and its values.
+    modes
+        The modes of its ops, without transposes, by name.
     orders
         The order of inputs that are freed.
     kept
         Names of outputs that are given back in the layout in which they are written.
     """
-    writing = _Writing(graph, values, orders, kept)
-    for one, number in zip(every, numbers, strict=True):
-        writing.op(one, number)
+    writing = _Writing(graph, values, modes, orders, kept)
+    for op in graph.ops:
+        if op.name in modes:
+            writing.op(op)
     writing.outputs()
     return Rewritten(writing.new, writing.forms, writing.freed)
+
+
+def _scopes(
+    graph: ConversionGraph, values: Values, modes: Mapping[str, Mode], orders: Mapping[int, Order]
+) -> list[str]:
+    """Return for each value the body in which it is transformed.
+
+    That is where it comes about; or, of bodies inside that run once at most, the innermost one that
+    holds all ops that need it in another form.
+    """
+
+    def form(name: str, own: Form | None) -> Form:
+        value, frame = values.of(name)
+        return same(frame if own is None else renamed(own, frame), value.shape)
+
+    homes: dict[int, Form] = {}
+    for number, value in enumerate(values.every):
+        whole = form(value.root, None)
+        homes[number] = spread(orders[number], value.shape) if number in orders else whole
+    paths, once = {"": [""]}, set[str]()
+    taken: list[tuple[str, str, Form | None]] = [(name, "", None) for name in graph.outputs]
+    for op in reversed(graph.ops):  # outer ones first
+        if op.name not in modes:
+            continue
+        scopes = [op.scope] * len(op.inputs)
+        for body, _, back in op.places():
+            paths[body.scope] = [*paths[op.scope], body.scope]
+            once.update([body.scope] if body.rounds == 1 else [])
+            scopes[back.start : back.stop] = [body.scope] * len(back)
+        taken += zip(op.inputs, scopes, modes[op.name].inputs, strict=True)
+        for name, own in zip(op.outputs, modes[op.name].outputs, strict=True):
+            if name:
+                homes[values.number[name]] = form(name, own)
+    takers: list[list[list[str]]] = [[] for _ in values.every]
+    for name, scope, own in taken:
+        if name and form(name, own) != homes[values.number[name]]:
+            takers[values.number[name]].append(paths[scope])
+    found = []
+    for value, every in zip(values.every, takers, strict=True):
+        path = paths[graph.tensors[value.root].scope]
+        found.append(path[-1])
+        for inner in zip(*(other[len(path) :] for other in every), strict=False):
+            if len({*inner}) > 1 or inner[0] not in once:
+                break
+            found[-1] = inner[0]
+    return found
 
 
 class _Writing:
@@ -470,18 +522,27 @@ class _Writing:
         self,
         graph: ConversionGraph,
         values: Values,
+        modes: Mapping[str, Mode],
         orders: Mapping[int, Order],
         kept: frozenset[str],
     ) -> None:
         self.old, self.values, self.kept = graph, values, kept
+        self.modes = modes
         self.free = set(graph.outputs) - kept
-        self.forms = Forms(graph, values)
+        self.forms = Forms(graph, values, _scopes(graph, values, modes, orders))
         self.new, self.names, self.laid = self.forms.new, self.forms.names, self.forms.laid
         self.freed: dict[str, Permutation] = {}
         self.orders = orders
         for name, tensor in graph.tensors.items():
             if tensor.kind == "input":
                 self._input(name, tensor)
+        self.given: dict[str, str] = {}
+        for op in graph.ops:
+            for body, places, _ in op.places():
+                for n in places:
+                    size = graph.tensors[op.outputs[n]].element_bytes
+                    name, shape = self._result(op, n)
+                    self.given[op.outputs[n]] = self.new.body_input(name, shape, size, body.scope)
 
     def _input(self, name: str, tensor: ConversionTensor) -> None:
         number = self.values.number[name]
@@ -496,41 +557,41 @@ class _Writing:
         self.names.take(name)
         self.laid[number].add(form, name)
 
-    def op(self, one: CandidateModes, number: int) -> None:
-        """Add an op in one of its modes."""
-        mode = one.mode(number)
-        attributes, read = self._operands(one.op, mode)
-        names, shapes = list[str](), list[Shape | None]()
-        for name, own, shape in zip(
-            one.op.outputs, mode.outputs, one.op.output_shapes, strict=True
-        ):
-            new = name
-            if name:
-                frame = self.values.frame[name]
-                form = frame if own is None else renamed(own, frame)
-                new = self._given(self.values.number[name], form, name)
-                self.forms.note(new, self.values.number[name], form)
-                picked = mode.entries.get(len(one.op.inputs) + len(names))
-                if picked is not None:
-                    waiting, new = new, self.names.new(f"{name}_entries")
-                    self.forms.waiting[waiting] = new, picked
-                    own, shape = None, None
-            names.append(new)
-            shapes.append(shape if own is None or shape is None else sizes_of(own, shape))
-        changed = Op(
-            mode.type or one.op.type,
-            attributes,
-            read,
-            tuple(names),
-            tuple([self.new.tensors[n].shape if n else None for n in read]),
-            tuple(shapes),
-            one.op.name,
-            one.op.opset,
-            mode.layouts,
-            one.op.element_type,
+    def op(self, op: Op) -> None:
+        """Add an op in its mode."""
+        mode = self.modes[op.name]
+        attributes, read = self._operands(op, mode)
+        results = [self._result(op, n) for n in range(len(op.outputs))]
+        changed = replace(
+            op,
+            type=mode.type or op.type,
+            attributes=attributes,
+            inputs=read,
+            outputs=tuple(name for name, _ in results),
+            input_shapes=tuple([self.new.tensors[n].shape if n else None for n in read]),
+            output_shapes=tuple(shape for _, shape in results),
+            layouts=mode.layouts,
         )
-        sizes = [self.old.tensors[n].element_bytes if n else None for n in one.op.outputs]
+        sizes = [self.old.tensors[n].element_bytes if n else None for n in op.outputs]
         self.new.add(changed, sizes)
+
+    def _result(self, op: Op, n: int) -> tuple[str, Shape | None]:
+        """Return the name of an op's result in its mode, and its shape."""
+        name, mode = op.outputs[n], self.modes[op.name]
+        own, shape = mode.outputs[n], op.output_shapes[n]
+        if name in self.given:
+            return self.given[name], self.new.tensors[self.given[name]].shape
+        if name:
+            number, frame = self.values.number[name], self.values.frame[name]
+            form = frame if own is None else renamed(own, frame)
+            name = self._given(number, form, name)
+            self.forms.note(name, number, form)
+            picked = mode.entries.get(len(op.inputs) + n)
+            if picked is not None:
+                waiting, name = name, self.names.new(f"{op.outputs[n]}_entries")
+                self.forms.waiting[waiting] = name, picked
+                own, shape = None, None
+        return name, shape if own is None or shape is None else sizes_of(own, shape)
 
     def _operands(self, op: Op, mode: Mode) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         """Return an op's attributes, and the names of what it reads, in a mode."""

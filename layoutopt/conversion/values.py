@@ -9,11 +9,12 @@ taken to be no 1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
 from typing import TypeAlias
 
-from layoutopt.conversion.graph import ConversionGraph, Kind
+from layoutopt.conversion.graph import ConversionGraph, Kind, size_of
+from layoutopt.conversion.result import Tally
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.operator import is_identity
 from layoutopt.conversion.rules.registry import operator_of
@@ -36,8 +37,8 @@ class Value:
         Its shape; empty where not even the rank is known, and then there is one order only.
     kind
         Where it comes from.
-    bytes
-        How many it has; a size that is not known counts as 1.
+    move
+        What a transform of it costs.
     tensors
         Names of all of them.
     """
@@ -45,7 +46,7 @@ class Value:
     root: str
     shape: Shape
     kind: Kind
-    bytes: int
+    move: Tally
     tensors: list[str] = field(default_factory=list)
 
 
@@ -100,10 +101,12 @@ class Values:
 def values_of(graph: ConversionGraph) -> Values:
     """Return the values of a graph."""
     found = Values()
-    results = {name for op in graph.ops for name in op.outputs}
+    rounds = graph.rounds()
+    given = {name for op in graph.ops for name in op.given()}
+    results = {name for op in graph.ops for name in op.outputs} - given
     for name in graph.tensors:
         if name not in results:
-            _begin(found, graph, name)
+            _begin(found, graph, name, rounds)
     for op in graph.ops:
         order = transposition(op)
         if order is not None:
@@ -111,8 +114,9 @@ def values_of(graph: ConversionGraph) -> Values:
             own = tuple(frame[axis] for axis in order)
             found.add(op.outputs[0], found.number[op.inputs[0]], own)
             continue
-        for name in filter(None, op.outputs):
-            _begin(found, graph, name)
+        for name in op.outputs:
+            if name in results and name:
+                _begin(found, graph, name, rounds)
     return found
 
 
@@ -127,10 +131,10 @@ def transposition(op: Op) -> Permutation | None:
     return None if axes is None else tuple(axis for axis in axes if axis is not None)
 
 
-def _begin(values: Values, graph: ConversionGraph, name: str) -> None:
+def _begin(values: Values, graph: ConversionGraph, name: str, rounds: Mapping[str, int]) -> None:
     tensor = graph.tensors[name]
     shape = tensor.shape or ()
-    elements = prod(size for size in shape if isinstance(size, int))
-    kind, size = tensor.kind, elements * tensor.element_bytes
-    values.every.append(Value(name, shape, kind, size))
+    runs = 1 if tensor.kind == "constant" else rounds[tensor.scope]
+    move = Tally(1, size_of(tensor) * runs, 0, runs=runs)
+    values.every.append(Value(name, shape, tensor.kind, move))
     values.add(name, len(values.every) - 1, tuple(range(len(shape))))

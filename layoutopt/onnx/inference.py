@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules.op import Shape
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.conversion.shapes import infer
 from layoutopt.graphs.ops import Array
 from layoutopt.onnx.attributes import attributes, op_of
-from layoutopt.onnx.declared import types_of
+from layoutopt.onnx.declared import input_names, types_of
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.protobuf import (
     SMALL,
+    bodies,
     copied,
     first_line,
     graphs,
+    is_standard,
     set_items,
     type_of,
     versions_of,
 )
-from layoutopt.onnx.types import fill_type, shape_of, typed
+from layoutopt.onnx.types import differ, fill_type, set_shape, shape_of, typed
 from layoutopt.onnx.validate import schema
 
 if TYPE_CHECKING:
@@ -123,12 +126,15 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     hidden = [k for k, n in every if is_misread(n) or (old and _counts_from_the_last(n))]
     try:
         _set_domains(model, hidden, UNREAD)
-        found = infer_shapes(model)
+        found, carried = infer_shapes(model), CarriedShapes()
+        while carried.tell(model, found, propose=True):
+            found = infer_shapes(model)
         while (
             (old and count_from_the_first(model, types_of(found.graph)))
             or tell_ranks(model, found)
             or _tell_results(model, found)
             or _tell_elements(model, found)
+            or carried.tell(model, found)
         ):
             found = infer_shapes(model)
         short = _is_short(found)
@@ -142,6 +148,106 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
         _set_domains(model, hidden, "")
     _set_domains(found, hidden, "")
     return found
+
+
+class CarriedShapes:
+    """Shapes of what loops carry, of which ONNX takes what is declared, and infers nothing.
+
+    Where the body makes of the shape that comes in the same shape again, all rounds have it.
+    """
+
+    def __init__(self) -> None:
+        self.proposed: set[tuple[int, str]] = set()
+        self.results: set[tuple[int, str]] = set()
+
+    def tell(self, model: ModelProto, inferred: ModelProto, *, propose: bool = False) -> bool:
+        """Tell shapes of body inputs and results of loops; return whether any changed.
+
+        Sizes of body inputs that do not hold in all rounds are taken away.
+
+        Parameters
+        ----------
+        model
+            The model; it is changed.
+        inferred
+            The same with shapes.
+        propose
+            Whether body inputs without a shape are taken to have that of what comes in.
+        """
+        changed, names, kinds = False, input_names(model.graph), types_of(inferred.graph)
+        every = zip(graphs(model.graph), graphs(inferred.graph), strict=True)
+        for number, (graph, known) in enumerate(every):
+            for node, same in zip(graph.node, known.node, strict=True):
+                if node.op_type != "Loop" or not is_standard(node.domain):
+                    continue
+                [body], [inner] = bodies(node), bodies(same)
+                rows = zip(
+                    *(node.input[2:], body.input[2:], inner.output[1:], node.output), strict=False
+                )
+                for name, given, returned, result in rows:
+                    ends = tuple(_sizes(kinds.get(x), names) for x in (name, returned.name))
+                    place = number, result
+                    changed |= self._settle(given.type, ends, (number, given.name), propose)
+                    changed |= self._tell_result(graph, returned.type, ends, place)
+        return changed
+
+    def _settle(
+        self, kind: TypeProto, ends: tuple[Shape | None, ...], key: tuple[int, str], propose: bool
+    ) -> bool:
+        """Set, or correct, the shape of a body input; ``ends`` are those of what it is given."""
+        own, sizes = kind.tensor_type, shape_of(kind)
+        if kind.WhichOneof("value") != "tensor_type":
+            return False
+        if sizes is None:
+            if not propose or ends[0] is None or key in self.proposed:
+                return False
+            self.proposed.add(key)
+            set_shape(kind, ends[0])
+            return True
+        proposed = key in self.proposed  # then it must be proved
+        others = [shape for shape in ends if shape is not None]
+        if (proposed and len(others) < 2) or any(len(shape) != len(sizes) for shape in others):
+            own.ClearField("shape")
+            return True
+        wrong = [
+            any(x != size if proposed else differ((x,), (size,)) for x in column)
+            for size, *column in zip(sizes, *others, strict=True)
+        ]
+        kept = tuple(None if w else size for w, size in zip(wrong, sizes, strict=True))
+        set_shape(kind, kept)
+        return kept != sizes
+
+    def _tell_result(
+        self,
+        graph: GraphProto,
+        like: TypeProto,
+        ends: tuple[Shape | None, ...],
+        key: tuple[int, str],
+    ) -> bool:
+        """Tell the shape of a result, which is what comes in or what the body gives back."""
+        values = {value.name: value for value in (*graph.value_info, *graph.output)}
+        first, last = ends
+        before = shape_of(values[key[1]].type) if key[1] in values else None
+        if not key[1] or (before is not None and key not in self.results):
+            return False
+        if first is None or last is None or len(first) != len(last):
+            if before is not None:
+                values[key[1]].type.tensor_type.ClearField("shape")
+            return before is not None
+        shape = tuple(a if a == b else None for a, b in zip(first, last, strict=True))
+        if shape == before:
+            return False
+        self.results.add(key)
+        kind = (values.get(key[1]) or graph.value_info.add(name=key[1])).type
+        kind.tensor_type.elem_type = like.tensor_type.elem_type
+        set_shape(kind, shape)
+        return True
+
+
+def _sizes(kind: TypeProto | None, names: Container[str]) -> Shape | None:
+    """Return the shape that a type tells, in numbers and names that a caller chooses."""
+    shape = shape_of(kind)
+    return shape and tuple(x if isinstance(x, int) or x in names else None for x in shape)
 
 
 def _nodes(model: ModelProto) -> Iterator[NodeProto]:

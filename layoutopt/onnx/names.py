@@ -59,26 +59,6 @@ def unshadow(graph: GraphProto, names: NetworkNames) -> None:
             own |= {name for one in graphs(body) for name in defined(one)}
 
 
-def recapture(node: NodeProto, captured: Mapping[str, str], names: NetworkNames) -> None:
-    """Let the graphs inside a node read what they capture by other names.
-
-    Where a graph inside gives such a name to something of its own, this gets another one.
-
-    Parameters
-    ----------
-    node
-        The node; its graphs are changed.
-    captured
-        For each name that is captured the one that it has now.
-    names
-        What is taken in the whole network.
-    """
-    others = {old: new for old, new in captured.items() if old != new}
-    for body in bodies(node) if others else ():
-        _rename_own(body, set(others.values()), names)
-        _rename(body, others)
-
-
 def rename(node: NodeProto, names: Mapping[str, str], *, results: bool = False) -> None:
     """Let a node, and the graphs inside it, read by other names.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +28,8 @@ class ConversionResult:
     ----------
     model
         The network, weights included.
-    conversions
-        What became of its graph, and of each graph inside a node.
+    conversion
+        What became of its graph.
     opaque
         Types of ops that nothing may be done to, with the number of their nodes.
     difference
@@ -60,7 +60,7 @@ class ConversionResult:
     """
 
     model: ModelProto
-    conversions: tuple[Conversion, ...]
+    conversion: Conversion
     opaque: Mapping[str, int]
     difference: float | None
     heuristics: Mapping[str, Tally]
@@ -78,12 +78,12 @@ class ConversionResult:
     @property
     def objectives(self) -> tuple[str, ...]:
         """What was minimised, in order: ``count``, ``bytes``."""
-        return self.conversions[0].objectives
+        return self.conversion.objectives
 
     @property
     def objective(self) -> tuple[int, ...]:
         """The value of each objective."""
-        return _sums(one.objective for one in self.conversions)
+        return self.conversion.objective
 
     @property
     def bound(self) -> tuple[int, ...]:
@@ -93,7 +93,7 @@ class ConversionResult:
         """
         if self.partial:
             return (0,) * len(self.objectives)
-        return _sums(one.bound for one in self.conversions)
+        return self.conversion.bound
 
     @property
     def status(self) -> Status:
@@ -109,23 +109,22 @@ class ConversionResult:
     @property
     def stopped(self) -> Stopped:
         """Why the computation ended."""
-        ends = (one.stopped for one in self.conversions)
-        return next((end for end in ends if end is not Stopped.FINISHED), Stopped.FINISHED)
+        return self.conversion.stopped
 
     @property
     def before(self) -> Tally:
         """What the transforms of the network cost as it was given."""
-        return whole([*(one.before for one in self.conversions), self.removed])
+        return self.conversion.before + self.removed
 
     @property
     def after(self) -> Tally:
         """What the transforms of the rewritten network cost."""
-        return whole(one.after for one in self.conversions)
+        return self.conversion.after
 
     @property
     def remaining(self) -> tuple[Remaining, ...]:
         """Why each transform is there that remains."""
-        return tuple(line for one in self.conversions for line in one.remaining)
+        return self.conversion.remaining
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the network, whole or not at all; weights beside it if they were.
@@ -168,22 +167,6 @@ def check_output(path: Path, source: LoadedModel, overwrite: bool) -> None:
             raise InputError("was read, and is not replaced; give another name", file=str(target))
     if path.exists() and not overwrite:
         raise InputError("exists already; it is not overwritten", file=str(path))
-
-
-def _sums(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(map(sum, zip(*rows, strict=True)))
-
-
-def whole(tallies: Iterable[Tally]) -> Tally:
-    """Return what the transforms of several graphs cost together."""
-    every = list(tallies)
-    by_op = {name: size for tally in every for name, size in tally.by_op.items()}
-    return Tally(
-        sum(tally.transforms for tally in every),
-        sum(tally.bytes for tally in every),
-        sum(tally.free for tally in every),
-        by_op,
-    )
 
 
 PREFIX = "layoutopt."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.graph import HELD, ConversionGraph
-from layoutopt.conversion.rules.op import NARROW, Op
+from layoutopt.conversion.rules.op import NARROW, Body, Op
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.shapes import infer
 from layoutopt.onnx.attributes import op_of
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.layout_functions import known_layouts
-from layoutopt.onnx.protobuf import bodies, captured, is_standard, names_read, versions_of
+from layoutopt.onnx.names import NetworkNames, unshadow
+from layoutopt.onnx.protobuf import bodies, copied, graphs, is_standard, versions_of
 from layoutopt.onnx.shapes import skeleton
-from layoutopt.onnx.types import TensorType, differ, turned_axes, types
+from layoutopt.onnx.types import TensorType, differ, rounds_of, turned_axes, types
 from layoutopt.onnx.validate import check_functions, check_nodes, check_version
 from layoutopt.onnx.weights import overridable
 
@@ -35,47 +36,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class OnnxSource:
-    """A graph of ONNX, as it was read.
+    """A network of ONNX, as it was read.
 
     Parameters
     ----------
     model
-        The whole network.
-    proto
-        The graph in it: the network's own, or one inside a node.
+        The network.
     graph
-        The same as ops that run in layouts.
+        The same as ops that run in layouts, those of bodies too.
     nodes
         For each op the node that it was read from.
     constants
         For each constant where its values are.
-    bodies
-        The graphs inside this graph's nodes, node by node.
+    scopes
+        The graph of each body by its scope, and under "" that of the network.
     element_types
         What ONNX calls the element types of tensors, where they are known.
     """
 
     model: ModelProto
-    proto: GraphProto
     graph: ConversionGraph
     nodes: Mapping[str, NodeProto]
     constants: Mapping[str, Constant]
-    bodies: tuple[OnnxSource, ...] = ()
-    element_types: Mapping[str, str] = field(default_factory=dict)
+    scopes: Mapping[str, GraphProto]
+    element_types: Mapping[str, str]
     ops: Mapping[str, Op] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ops", {op.name: op for op in self.graph.ops})
-
-    def every(self) -> Iterator[OnnxSource]:
-        """Yield this graph and all inside it, outer ones first."""
-        yield self
-        for body in self.bodies:
-            yield from body.every()
-
-    def opaque(self) -> list[Op]:
-        """Return the ops that nothing is known of, of this graph and all inside it."""
-        return [op for one in self.every() for op in one.graph.opaque() if op.type != HELD]
 
 
 OLDEST = 7
@@ -85,12 +73,11 @@ UNKNOWN = TensorType(None, 4)
 
 
 def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = None) -> OnnxSource:
-    """Return a network as ops that run in layouts, and all graphs inside it.
+    """Return a network as ops that run in layouts, with those of all graphs inside it.
 
     Initialisers and constant nodes become constants, nodes that compute shapes too where these
     are known.  Inputs that hold axes, pads and the like stand in the attributes of ops as well.
-    A node that holds graphs is opaque, and reads what these capture; each of them is a source of
-    its own, to which what it captures is given.
+    Tensors of graphs inside nodes that have the names of others get new ones.
 
     Parameters
     ----------
@@ -105,9 +92,13 @@ def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = No
         If its operator set is not read, or it is not well-formed; in one line.
     """
     versions = check_network(model)
-    known = skeleton(model)
-    reader = _Reader(model, versions, overridable(model), weights or {})
-    return reader.graph(model.graph, known.graph, {}, {}, {})
+    if any(True for node in model.graph.node for _ in bodies(node)):
+        model = copied(model)
+        unshadow(model.graph, NetworkNames(model))
+    known = skeleton(model).graph
+    reader = _Reader(model, known, versions, weights or {})
+    reader.read("", model.graph, known, {})
+    return reader.source()
 
 
 def check_network(model: ModelProto) -> dict[str, int]:
@@ -151,10 +142,10 @@ class _Reader:
     ----------
     model
         The network.
+    known
+        Its graph with all shapes, without large data.
     versions
         The version of each operator set.
-    held
-        Initialisers that a caller may replace.
     weights
         Weights of its own graph whose data is not in it.
     """
@@ -162,107 +153,119 @@ class _Reader:
     def __init__(
         self,
         model: ModelProto,
+        known: GraphProto,
         versions: Mapping[str, int],
-        held: set[str],
         weights: Mapping[str, TensorProto],
     ) -> None:
-        self.model, self.weights = model, weights
-        self.versions = versions
-        self.held = held
-        self.known = known_layouts(model)
+        self.model, self.weights, self.versions = model, weights, versions
+        self.held = overridable(model)
+        self.layouts = known_layouts(model)
+        self.graph = ConversionGraph(model.graph.name, versions[""])
+        self.shapes: dict[str, TensorType] = {}
+        self.nodes: dict[str, NodeProto] = {}
+        self.constants: dict[str, Constant] = {}
+        self.scopes: dict[str, GraphProto] = {}
+        self.doubtful: set[str] = set()
+        self.taken = {node.name for graph in graphs(known) for node in graph.node}
+        self.named: set[str] = set()
+        self.counts: Counter[str] = Counter()
 
-    def graph(
-        self,
-        proto: GraphProto,
-        known: GraphProto,
-        outside: Mapping[str, TensorType],
-        values: Mapping[str, NDArray[Any]],
-        weights: Mapping[str, TensorProto],
-    ) -> OnnxSource:
-        """Return a graph as a source.
+    def source(self) -> OnnxSource:
+        """Return the network, once it is read."""
+        kinds = {name: x.element_type for name, x in self.shapes.items() if x.element_type}
+        return OnnxSource(self.model, self.graph, self.nodes, self.constants, self.scopes, kinds)
+
+    def read(
+        self, scope: str, proto: GraphProto, known: GraphProto, values: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """Read a graph.
 
         Parameters
         ----------
+        scope
+            The body that it is; "" for the network's own.
         proto
             The graph.
         known
             The same with all shapes, without large data.
-        outside
-            The tensors that it may capture.
         values
-            Small constants among these.
-        weights
-            Initialisers among these, of which a graph may have copies in other layouts.
+            Small constants that it may capture.
         """
-        graph = ConversionGraph(proto.name, self.versions[""])
-        shapes = types(known)
-        shapes.update(_permuted(known, shapes))
+        self.scopes[scope] = proto
+        self.shapes.update(types(known))
+        self.shapes.update(_permuted(known, self.shapes))
         values = {**values, **known_values(known)}
-        own = self.weights if proto is self.model.graph else {}
-        constants = _constants(proto, known, values, own)
-        constants.update((n, weights[n]) for n in sorted(_captured_by(proto) & set(weights)))
-        self._roots(graph, proto, known, constants, shapes, outside)
-        nodes: dict[str, NodeProto] = {}
-        inside: list[OnnxSource] = []
-        doubtful: set[str] = set()
+        given = {value.name for value in proto.input} if scope else set()
+        weights = {} if scope else self.weights
+        constants = _constants(proto, known, values, weights)
+        constants = {name: x for name, x in constants.items() if name not in given}
+        self._roots(scope, proto, known, constants)
         originals = {tuple(node.output): node for node in proto.node}
-        names = _op_names(n for n in known.node if not _is_constant(n, constants))
-        for node in known.node:
-            if _is_constant(node, constants):
-                continue
-            op = self._op(node, next(names), shapes, values)
-            _check_shapes(graph, op, doubtful)
-            graph.add(op, [shapes.get(n, UNKNOWN).element_bytes for n in op.outputs])
-            nodes[op.name] = originals[tuple(node.output)]
-            for body, same in zip(bodies(nodes[op.name]), bodies(node), strict=True):
-                seen = {**outside, **_typed(graph, shapes)}
-                within = {**weights, **_initialisers(constants)}
-                inside.append(self.graph(body, same, seen, values, within))
-        graph.output(*(value.name for value in proto.output))
-        kinds = {n: x.element_type for n, x in {**outside, **shapes}.items() if x.element_type}
-        return OnnxSource(self.model, proto, graph, nodes, constants, tuple(inside), kinds)
+        nodes = [node for node in known.node if not _is_constant(node, constants)]
+        for node, name in zip(nodes, list(self._op_names(nodes)), strict=True):
+            self.nodes[name] = original = originals[tuple(node.output)]
+            op = self._op(node, name, scope, values)
+            for body, own, same in zip(op.bodies, bodies(original), bodies(node), strict=True):
+                self.read(body.scope, own, same, values)
+            kinds = [self.shapes.get(name, UNKNOWN) if name else UNKNOWN for name in op.outputs]
+            op = replace(op, output_shapes=tuple(kind.shape for kind in kinds))
+            _check_shapes(self.graph, op, self.doubtful)
+            self.graph.add(op, [kind.element_bytes for kind in kinds])
+        if not scope:
+            self.graph.output(*(value.name for value in proto.output))
 
     def _roots(
         self,
-        graph: ConversionGraph,
+        scope: str,
         proto: GraphProto,
         known: GraphProto,
         constants: Mapping[str, Constant],
-        shapes: Mapping[str, TensorType],
-        outside: Mapping[str, TensorType],
     ) -> None:
         """Add inputs, what must stay as it is, and constants."""
         own = {x.name for x in proto.input}
         for value in known.input:
-            shape, size, _ = shapes[value.name]
-            held = value.name in self.held and proto is self.model.graph
-            if value.name in own and not held and value.name not in constants:
-                graph.input(value.name, shape, element_bytes=size)
-            elif value.name not in constants:
-                _hold(graph, value.name, shapes[value.name])
-        reads = names_read(known.node)
-        reads |= {value.name for value in proto.output}
-        made = {name for node in known.node for name in node.output}
-        for name in sorted((reads & set(outside)) - made - set(graph.tensors) - set(constants)):
-            _hold(graph, name, outside[name])
+            name, (shape, size, _) = value.name, self.shapes[value.name]
+            if name in own and scope:
+                self.graph.body_input(name, shape, size, scope)
+            elif name in own - self.held and name not in constants:
+                self.graph.input(name, shape, element_bytes=size)
+            elif name not in constants:
+                held = f"{HELD} {name}"
+                op = Op(HELD, outputs=(name,), output_shapes=(shape,), name=held, scope=scope)
+                self.graph.add(op, [size])
         for name in constants:
-            shape, size, _ = shapes.get(name, outside.get(name, UNKNOWN))
-            graph.constant(name, shape, element_bytes=size)
+            shape, size, _ = self.shapes.get(name, UNKNOWN)
+            self.graph.constant(name, shape, element_bytes=size, scope=scope)
+        self.constants.update(constants)
 
-    def _op(
-        self,
-        node: NodeProto,
-        name: str,
-        shapes: Mapping[str, TensorType],
-        values: Mapping[str, NDArray[Any]],
-    ) -> Op:
-        op = op_of(node, self.versions, values, name=name, known=self.known)
-        kinds = [shapes.get(n, UNKNOWN).element_type for n in (*node.input, *node.output)]
+    def _op_names(self, nodes: Sequence[NodeProto]) -> Iterator[str]:
+        """Yield a name for each node: its own if no other has it, else one made of its type."""
+        given = Counter(node.name for node in nodes)
+        for node in nodes:
+            if node.name and given[node.name] == 1 and node.name not in self.named:
+                name = node.name
+            else:
+                while (name := f"{node.op_type}_{self.counts[node.op_type]}") in self.taken:
+                    self.counts[node.op_type] += 1
+                self.taken.add(name)
+            self.named.add(name)
+            yield name
+
+    def _op(self, node: NodeProto, name: str, scope: str, values: Mapping[str, NDArray[Any]]) -> Op:
+        op = op_of(node, self.versions, values, name=name, known=self.layouts)
+        kinds = [self.shapes.get(n, UNKNOWN).element_type for n in (*node.input, *node.output)]
+        inside = list(bodies(node))
+        rounds = rounds_of(node, values, lambda name: self.shapes.get(name, UNKNOWN).shape)
         return replace(
             op,
-            inputs=(*node.input, *sorted(captured(node))),
-            output_shapes=tuple(shapes.get(n, UNKNOWN).shape if n else None for n in node.output),
+            inputs=(*node.input, *(x.name for body in inside for x in body.output)),
+            outputs=(*node.output, *(x.name for body in inside for x in body.input)),
             element_type=next((kind for kind in kinds if kind in NARROW), (*kinds, "")[0]),
+            scope=scope,
+            bodies=tuple(
+                Body(f"{name}/{k}", len(body.input), len(body.output), rounds)
+                for k, body in enumerate(inside)
+            ),
         )
 
 
@@ -289,18 +292,6 @@ def _permuted(
             yield node.input[0], before._replace(shape=tuple(sizes))
 
 
-def _typed(graph: ConversionGraph, shapes: Mapping[str, TensorType]) -> dict[str, TensorType]:
-    return {
-        name: TensorType(t.shape, t.element_bytes, shapes.get(name, UNKNOWN).element_type)
-        for name, t in graph.tensors.items()
-    }
-
-
-def _hold(graph: ConversionGraph, name: str, kind: TensorType) -> None:
-    op = Op(HELD, outputs=(name,), output_shapes=(kind.shape,), name=f"{HELD} {name}")
-    graph.add(op, [kind.element_bytes])
-
-
 def _constants(
     proto: GraphProto,
     known: GraphProto,
@@ -321,20 +312,6 @@ def _constants(
             old = originals.get(node.output[0], node)
             found[node.output[0]] = old if old.op_type == node.op_type else node
     return found
-
-
-def _captured_by(graph: GraphProto) -> set[str]:
-    """Return what nodes of a graph read from outside of it, but for what it gives back as it is."""
-    made = {x.name for x in (*graph.input, *graph.initializer, *graph.output)}
-    made.update(x.values.name for x in graph.sparse_initializer)
-    made.update(name for node in graph.node for name in node.output)
-    return names_read(graph.node) - made
-
-
-def _initialisers(constants: Mapping[str, Constant]) -> dict[str, TensorProto]:
-    from onnx import TensorProto
-
-    return {name: x for name, x in constants.items() if isinstance(x, TensorProto)}
 
 
 def _is_constant(node: NodeProto, constants: Mapping[str, Constant]) -> bool:
@@ -359,19 +336,3 @@ def _check_shapes(graph: ConversionGraph, op: Op, doubtful: set[str]) -> None:
                 raise InputError(f"{op}: its result has shape {told}, not {own}")
     if not known or not doubtful.isdisjoint(op.inputs):
         doubtful.update(filter(None, op.outputs))
-
-
-def _op_names(nodes: Iterable[NodeProto]) -> Iterator[str]:
-    """Yield a name for each node: its own if no other has it, else one made of its type."""
-    every = list(nodes)
-    given = Counter(node.name for node in every)
-    taken = set(given)
-    counts: Counter[str] = Counter()
-    for node in every:
-        if node.name and given[node.name] == 1:
-            yield node.name
-            continue
-        while (name := f"{node.op_type}_{counts[node.op_type]}") in taken:
-            counts[node.op_type] += 1
-        taken.add(name)
-        yield name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from importlib.util import find_spec
 from math import prod
 from pathlib import Path
@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from layoutopt.base.errors import InputError
 from layoutopt.base.processes import ending, start_python
 from layoutopt.conversion.result import Tally
+from layoutopt.graphs.ops import Array
 from layoutopt.onnx.declared import Declared, types_of
+from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.protobuf import bodies, graphs, is_standard, write_proto
 from layoutopt.onnx.result import PREFIX
 from layoutopt.onnx.running import large_tensors, not_run
 from layoutopt.onnx.runtime import POLL, RunError, Session
-from layoutopt.onnx.types import shape_of, turned_axes, typed
+from layoutopt.onnx.types import rounds_of, shape_of, turned_axes, typed
 from layoutopt.onnx.weights import light_model, overridable
 
 if TYPE_CHECKING:
@@ -45,24 +47,33 @@ class GivenTransposes:
     def __init__(self, graph: GraphProto, types: Declared, held: Container[str]) -> None:
         self.found: dict[str, tuple[str, int, bool]] = {}
         self.unknown = 0  # how many have no known shape
-        for one in graphs(graph):
-            constant = {x.name for x in one.initializer if x.name not in held}
-            for node in one.node:
-                if not is_standard(node.domain):
-                    continue
-                if node.op_type == "Constant":
-                    constant.update(node.output)
-                if node.op_type == "Transpose":
-                    if node.input[0] in constant:
-                        constant.update(node.output)
-                    self._add(node, types, node.input[0] in constant)
+        self.types, self.held = types, held
+        self._look(graph, {}, 1)
 
-    def _add(self, node: NodeProto, types: Declared, constant: bool) -> None:
+    def _look(self, graph: GraphProto, values: Mapping[str, Array], rounds: int) -> None:
+        """Find the transposes of a graph that runs so often."""
+        constant = {x.name for x in graph.initializer if x.name not in self.held}
+        values = {**values, **known_values(graph)}
+        for node in graph.node:
+            for body in bodies(node):
+                own = rounds_of(node, values, lambda name: shape_of(self.types.get(name)))
+                self._look(body, values, rounds * own)
+            if not is_standard(node.domain):
+                continue
+            if node.op_type == "Constant":
+                constant.update(node.output)
+            if node.op_type == "Transpose":
+                if node.input[0] in constant:
+                    constant.update(node.output)
+                self._add(node, node.input[0] in constant, rounds)
+
+    def _add(self, node: NodeProto, constant: bool, rounds: int) -> None:
+        types = self.types
         kind = types.get(node.input[0])
         shape = shape_of(kind)
         free, size = constant or _stays(node, types), 0
         if kind is not None and shape is not None:
-            size = prod(x for x in shape if isinstance(x, int)) * typed(kind).element_bytes
+            size = prod(x for x in shape if isinstance(x, int)) * typed(kind).element_bytes * rounds
         number = str(len(self.found))
         node.metadata_props.add(key=GIVEN, value=number)
         self.found[number] = (node.name or node.output[0], size, free)

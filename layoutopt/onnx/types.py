@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.op import NARROW, Shape
+from layoutopt.conversion.rules.op import NARROW, Shape, Size
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TypeProto
@@ -67,10 +68,53 @@ def shape_of(kind: TypeProto | None) -> Shape | None:
     return None if kind is None else typed(kind).shape
 
 
+def set_shape(kind: TypeProto, shape: Shape) -> None:
+    """Declare a shape in place of another one, which may have another rank, or be missing."""
+    if shape_of(kind) == shape:
+        return
+    kind.tensor_type.ClearField("shape")
+    kind.tensor_type.shape.SetInParent()
+    for size in shape:
+        dim = kind.tensor_type.shape.dim.add()
+        if isinstance(size, int):
+            dim.dim_value = size
+        elif size is not None:
+            dim.dim_param = size
+
+
 def turned_axes(node: NodeProto, rank: int) -> list[int]:
     """Return the order in which a Transpose of so many axes has these, reversed by default."""
     given = [list(a.ints) for a in node.attribute if a.name == "perm"]
     return given[0] if given else list(range(rank))[::-1]
+
+
+MOST_ROUNDS = 2**31
+"""From so many rounds on, a Loop has no limit but its condition."""
+
+
+def rounds_of(
+    node: NodeProto, values: Mapping[str, Any], shape: Callable[[str], Shape | None]
+) -> int:
+    """Return how often a graph inside a node runs at most; 2 if that is unknown.
+
+    Parameters
+    ----------
+    values
+        Small constants.
+    shape
+        Returns the shape of a tensor.
+    """
+    if node.op_type == "If":
+        return 1
+    rounds: Size = None
+    if node.op_type == "Loop" and node.input[0] in values:
+        rounds = int(values[node.input[0]].max(initial=0))
+    if node.op_type == "Scan":
+        count = sum(a.i for a in node.attribute if a.name == "num_scan_inputs")
+        axes = [axis for a in node.attribute if a.name == "scan_input_axes" for axis in a.ints]
+        sizes = shape(node.input[-count]) if 0 < count <= len(node.input) else None
+        rounds = sizes[(*axes, 0)[0] % len(sizes)] if sizes else None
+    return rounds if isinstance(rounds, int) and 0 < rounds < MOST_ROUNDS else 2
 
 
 def type_name(kind: int) -> str:

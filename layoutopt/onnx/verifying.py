@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.result import Conversion
+from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.attributes import attributes
 from layoutopt.onnx.declared import take_declared, types_of
 from layoutopt.onnx.inference import infer_shapes, is_misread, tell_ranks
@@ -18,7 +19,6 @@ from layoutopt.onnx.protobuf import (
     is_standard,
     set_items,
 )
-from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import shape_of
 from layoutopt.onnx.weights import overridable, without_weights
 
@@ -155,9 +155,6 @@ def _unmade(graph: GraphProto, outside: Collection[str]) -> Iterator[str]:
     yield from (value.name for value in graph.output if value.name not in made)
 
 
-Key: TypeAlias = tuple[OnnxSource, str]
-"""A graph, and the name of an op in it."""
-
 MOST = 8
 """So many ops are looked for one by one; then all of their types stay as they are."""
 
@@ -168,15 +165,15 @@ class Attempt:
 
     Parameters
     ----------
-    conversions
-        What became of each graph.
+    conversion
+        What became of its graph.
     model
         The network.
     difference
         The largest relative difference of outputs, if it was run.
     """
 
-    conversions: Mapping[OnnxSource, Conversion]
+    conversion: Conversion
     model: Model
     difference: float | None
 
@@ -188,24 +185,20 @@ class Unsound(Exception):  # it says what a network is
     ----------
     reason
         What is wrong, in one line.
-    conversions
-        What became of each graph; none if it did not come so far.
+    conversion
+        What became of its graph; None if it did not come so far.
     """
 
-    def __init__(
-        self, reason: str, conversions: Mapping[OnnxSource, Conversion] | None = None
-    ) -> None:
+    def __init__(self, reason: str, conversion: Conversion | None = None) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.conversions = conversions or {}
+        self.reason, self.conversion = reason, conversion
 
-    def changed(self, key: Key) -> bool:
+    def changed(self, name: str) -> bool:
         """Return whether an op runs in another mode than it is written in."""
-        source, name = key
-        return source not in self.conversions or name in self.conversions[source].changed
+        return self.conversion is None or name in self.conversion.changed
 
 
-Try: TypeAlias = Callable[[frozenset[Key]], Attempt]
+Try: TypeAlias = Callable[[frozenset[str]], Attempt]
 """Converts a network with some ops as they are written; raises :class:`Unsound`."""
 
 
@@ -225,16 +218,16 @@ class Found:
 
     attempt: Attempt | None
     error: Unsound | None = None
-    written: dict[Key, str] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
 
 
-def soundest(ops: Sequence[Key], attempt: Try, over: Callable[[], bool]) -> Found:
+def soundest(ops: Mapping[str, Op], attempt: Try, over: Callable[[], bool]) -> Found:
     """Return a network that is sound, with as few ops as they are written as are found.
 
     Parameters
     ----------
     ops
-        All ops, in order.
+        All ops by name, in order.
     attempt
         Converts the network.
     over
@@ -248,10 +241,10 @@ def soundest(ops: Sequence[Key], attempt: Try, over: Callable[[], bool]) -> Foun
         fallback = attempt(frozenset(ops))
     except Unsound:
         return Found(None, first)
-    written: dict[Key, str] = {}
+    written: dict[str, str] = {}
     while len(written) < MOST and not over():
-        candidates = [key for key in ops if last.changed(key) and key not in written]
-        culprit = _culprit(ops, candidates, attempt, over)
+        candidates = [name for name in ops if last.changed(name) and name not in written]
+        culprit = _culprit(list(ops), candidates, attempt, over)
         if culprit is None:
             break
         written[culprit] = last.reason
@@ -259,8 +252,8 @@ def soundest(ops: Sequence[Key], attempt: Try, over: Callable[[], bool]) -> Foun
             return Found(attempt(frozenset(written)), first, written)
         except Unsound as error:
             last = error
-    types = {source.ops[name].type for source, name in written}
-    alike = {key: first.reason for key in ops if key[0].ops[key[1]].type in types}
+    types = {ops[name].type for name in written}
+    alike = {name: first.reason for name, op in ops.items() if op.type in types}
     for kept in (alike, dict.fromkeys(ops, first.reason)):
         if len(kept) == len(ops):
             return Found(fallback, first, kept)
@@ -272,8 +265,8 @@ def soundest(ops: Sequence[Key], attempt: Try, over: Callable[[], bool]) -> Foun
 
 
 def _culprit(
-    ops: Sequence[Key], candidates: Sequence[Key], attempt: Try, over: Callable[[], bool]
-) -> Key | None:
+    ops: Sequence[str], candidates: Sequence[str], attempt: Try, over: Callable[[], bool]
+) -> str | None:
     """Return the op with which the first candidates cannot be converted, without which they can."""
     if not candidates or not _fails(ops, candidates, attempt):
         return None
@@ -289,7 +282,7 @@ def _culprit(
     return candidates[low]
 
 
-def _fails(ops: Sequence[Key], converted: Collection[Key], attempt: Try) -> bool:
+def _fails(ops: Sequence[str], converted: Collection[str], attempt: Try) -> bool:
     """Return whether a network is not sound if of all ops only some are converted."""
     try:
         attempt(frozenset(ops).difference(converted))

@@ -16,11 +16,11 @@ from layoutopt.layout.factors import padded_axes
 from layoutopt.onnx.attributes import changed, is_attribute, set_attribute
 from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import LayoutFunctions
-from layoutopt.onnx.names import NetworkNames, recapture, rename
+from layoutopt.onnx.names import NetworkNames, rename
 from layoutopt.onnx.protobuf import bodies, copied_except, graphs, names_read, set_items
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
-from layoutopt.onnx.types import UNSQUEEZED, typed
+from layoutopt.onnx.types import UNSQUEEZED, set_shape, typed
 from layoutopt.onnx.validate import schema
 from layoutopt.onnx.weights import (
     array_of,
@@ -152,12 +152,11 @@ class NodeWriter:
         if before is None or before.type != op.type:
             domain, _, node.op_type = op.type.rpartition("::")
             node.domain, node.name = domain, op.name
-            self._set_operands(node, op, len(op.inputs))
+            self._set_operands(node, op)
             given: Mapping[str, Any] = {}
         else:
             node.CopyFrom(self.source.nodes[op.name])
-            caught = len(before.inputs) - len(node.input)
-            self._set_operands(node, op, len(op.inputs) - caught)
+            self._set_operands(node, op)
             given = before.attributes
         for name, value in changed(op, given).items():
             if is_attribute(op, name):
@@ -170,10 +169,13 @@ class NodeWriter:
                 self.functions.call(node, op)
         return node
 
-    def _set_operands(self, node: NodeProto, op: Op, count: int) -> None:
-        """Name outputs and the first inputs; those behind are what graphs inside it capture."""
-        set_items(node.input, [self.new.get(name, name) for name in op.inputs[:count]])
-        set_items(node.output, [self.new.get(name, name) for name in op.outputs])
+    def _set_operands(self, node: NodeProto, op: Op) -> None:
+        """Name operands and results, without those of bodies behind them."""
+        inputs, outputs = len(op.inputs), len(op.outputs)
+        for body in op.bodies:
+            inputs, outputs = inputs - body.outputs, outputs - body.inputs
+        set_items(node.input, [self.new.get(name, name) for name in op.inputs[:inputs]])
+        set_items(node.output, [self.new.get(name, name) for name in op.outputs[:outputs]])
 
     def _set_parameter(self, node: NodeProto, op: Op, name: str, value: Any) -> None:
         """Give a node an input that holds what older versions of its op have as attribute."""
@@ -225,12 +227,8 @@ NUMBERS_OF_ANY_TYPE = 9
 """Version since which constant nodes hold more than floating-point numbers."""
 
 
-def write_model(
-    source: OnnxSource,
-    conversion: Conversion,
-    inside: Mapping[OnnxSource, Conversion] | None = None,
-) -> ModelProto:
-    """Return a network with converted graphs.
+def write_model(source: OnnxSource, conversion: Conversion) -> ModelProto:
+    """Return a network with its graph converted.
 
     Nodes keep names, texts and all attributes that are as they were.  Changed attributes that an
     op takes as inputs become new initialisers.  Constants that nobody reads any more are left
@@ -241,18 +239,15 @@ def write_model(
     source
         The network, as it was read.
     conversion
-        Its own graph in other layouts.
-    inside
-        The same for graphs inside nodes; those that are not named stay as they are.
+        Its graph in other layouts.
     """
     from onnx import ModelProto, helper
 
     model = ModelProto()
     copied_except(source.model, model, "graph")
     functions = LayoutFunctions(source.model)
-    names = NetworkNames(source.model)
-    _Writer(names, functions, dict(inside or {})).write(source, conversion, model.graph)
-    unlist_initialisers(model, {x.name for x in source.proto.initializer})
+    _Writer(source, conversion, functions).write("", model.graph)
+    unlist_initialisers(model, {x.name for x in source.model.graph.initializer})
     functions.add_to(model)
     known = {x.domain for x in model.opset_import}
     used = {node.domain for graph in graphs(model.graph) for node in graph.node}
@@ -270,120 +265,150 @@ class _Writer:
 
     Parameters
     ----------
-    names
-        What is taken.
+    source
+        The network, as it was read.
+    conversion
+        The same in other layouts.
     functions
         Takes the ops in other layouts than ONNX has.
-    conversions
-        Those of graphs inside nodes.
     """
 
     def __init__(
-        self,
-        names: NetworkNames,
-        functions: LayoutFunctions,
-        conversions: Mapping[OnnxSource, Conversion],
+        self, source: OnnxSource, conversion: Conversion, functions: LayoutFunctions
     ) -> None:
-        self.names = names
-        self.functions = functions
-        self.conversions = conversions
-
-    def write(self, source: OnnxSource, conversion: Conversion, target: GraphProto) -> None:
-        """Write a graph.
-
-        Parameters
-        ----------
-        source
-            The graph, as it was read.
-        conversion
-            The same in other layouts.
-        target
-            An empty graph.
-        """
-        copied_except(source.proto, target, "node", "initializer", "value_info")
+        self.source, self.conversion, self.functions = source, conversion, functions
+        self.names = NetworkNames(source.model)
         graph = conversion.graph
-        new = {
+        self.new = {
             name: self.names.fresh(name)
             for name in graph.tensors
             if name not in source.graph.tensors
         }
-        writer = NodeWriter(source, new, self.names, self.functions)
-        kinds = _element_types(source, conversion)
         notes = _noted(source)
         noted = [op for op in graph.ops if op.name in source.ops] if notes else []
         noted = [op for op in noted if not notes.isdisjoint(source.ops[op.name].outputs)]
-        annotated = {name for op in noted for name in op.outputs}
+        self.annotated = {name for op in noted for name in op.outputs}
         left = [
             op
-            for op in fewer_reshapes(graph, source.ops, annotated)
+            for op in fewer_reshapes(graph, source.ops, self.annotated)
             if op.type != HELD and op.outputs[0] not in source.constants  # it is there as it was
         ]
-        ops = _with_kernels(left, source.ops, graph, kinds)
+        self.kinds = _element_types(source, conversion)
+        self.ops: dict[str, list[Op]] = {}
+        for op in _with_kernels(left, source.ops, graph, self.kinds):
+            self.ops.setdefault(op.scope, []).append(op)
+
+    def write(
+        self,
+        scope: str,
+        target: GraphProto,
+        given: Sequence[str] = (),
+        returned: Sequence[str] = (),
+    ) -> None:
+        """Write a graph into an empty one.
+
+        Parameters
+        ----------
+        scope
+            The body that it is; "" for the network's own.
+        given, returned
+            The inputs and outputs of a body, as in the conversion.
+        """
+        source, conversion, proto = self.source, self.conversion, self.source.scopes[scope]
+        copied_except(proto, target, "node", "initializer", "value_info")
+        ops = self.ops.get(scope, [])
+        writer = NodeWriter(source, self.new, self.names, self.functions)
         nodes = [writer.node(op) for op in ops]
         _explain(nodes, conversion)
-        self._write_bodies(source, nodes, [op.name for op in ops])
         for op, node in zip(ops, nodes, strict=True):
-            self._recapture(source, op, node, new)
-        fixed = {new.get(name, name) for name in annotated}
+            self._write_bodies(op, node)
+        if scope:
+            for value, name in zip(target.input, given, strict=True):
+                self._declare(value, name)
+            nodes += list(self._return(proto, target, nodes, returned))
+        fixed = {self.new.get(name, name) for name in self.annotated}
         nodes = list(_once(nodes, fixed.union(value.name for value in target.output)))
         read = names_read(nodes)
         read |= {value.name for value in (*target.input, *target.output)}
-        self._write_constants(source, conversion, new, read, target)
+        self._write_constants(scope, read, target)
         target.node.extend(nodes)
         target.initializer.extend(writer.initialisers)
-        _annotate(source, ops, new, target)
-        target.value_info.extend(_same_values(source, graph))
-        target.value_info.extend(_new_values(source, graph, ops, new))
+        _annotate(source, ops, self.new, target)
+        tensors = conversion.graph.tensors
+        target.value_info.extend(
+            value
+            for value in proto.value_info  # names keep their layouts
+            if value.name in tensors and tensors[value.name].scope == scope
+        )
+        told = {value.name for value in (*proto.value_info, *proto.output)}
+        target.value_info.extend(_new_values(source, conversion.graph, ops, self.new, told))
         for value in (*target.input, *target.output):
-            if value.name in conversion.freed:
-                _set_shape(value, graph.tensors[value.name].shape)
+            shape = tensors[value.name].shape if value.name in conversion.freed else None
+            if shape is not None:
+                set_shape(value.type, shape)
 
-    def _write_bodies(
-        self, source: OnnxSource, nodes: Sequence[NodeProto], ops: Sequence[str]
-    ) -> None:
-        """Put converted graphs into nodes in place of theirs."""
+    def _write_bodies(self, op: Op, node: NodeProto) -> None:
+        """Put converted graphs into a node in place of its own."""
         from onnx import GraphProto
 
-        places = dict(zip(ops, nodes, strict=True))
-        for body in source.bodies:
-            if body in self.conversions:
-                place = _place(source, body, places)
-                if place is not None:
-                    new = GraphProto()
-                    self.write(body, self.conversions[body], new)
-                    place.CopyFrom(new)
+        for (body, given, returned), place in zip(op.places(), bodies(node), strict=True):
+            new = GraphProto()
+            inputs = [op.outputs[n] for n in given]
+            self.write(body.scope, new, inputs, [op.inputs[n] for n in returned])
+            place.CopyFrom(new)
 
-    def _recapture(
-        self, source: OnnxSource, op: Op, node: NodeProto, new: Mapping[str, str]
-    ) -> None:
-        """Let a node's graphs read what they capture by new names."""
-        before = source.ops.get(op.name)
-        if before is None or not any(bodies(node)):
+    def _declare(self, value: ValueInfoProto, name: str) -> None:
+        """Let a body's input or output be a tensor, with the sizes that are known."""
+        own = self.new.get(name, name)
+        if own == value.name:
             return
-        count = len(before.inputs) - len(node.input)
-        now = [new.get(name, name) for name in op.inputs[len(op.inputs) - count :]]
-        names = zip(before.inputs[len(node.input) :], now, strict=True)
-        recapture(node, dict(names), self.names)
+        value.name = own
+        old, shape = typed(value.type).shape, self.conversion.graph.tensors[name].shape
+        if old is not None and shape is not None:
+            named = {size for size in old if isinstance(size, str)}
+            sizes = (size if isinstance(size, int) or size in named else None for size in shape)
+            set_shape(value.type, tuple(sizes))
 
-    def _write_constants(
+    def _return(
         self,
-        source: OnnxSource,
-        conversion: Conversion,
-        new: Mapping[str, str],
-        read: set[str],
+        proto: GraphProto,
         target: GraphProto,
-    ) -> None:
+        nodes: Iterable[NodeProto],
+        returned: Sequence[str],
+    ) -> Iterator[NodeProto]:
+        """Let a body give back tensors; yield nodes that pass on those that are not made in it."""
+        from onnx import helper
+
+        before = {name for node in proto.node for name in node.output}
+        made = {name for node in nodes for name in node.output}
+        made |= before & self.source.constants.keys()
+        for value, name in zip(target.output, returned, strict=True):
+            old, shape = value.name, self.conversion.graph.tensors[name].shape
+            self._declare(value, name)
+            if value.name in made or (value.name == old and old not in before):
+                made.discard(value.name)
+                continue
+            own, value.name = value.name, self.names.fresh(f"{value.name}_copy")
+            if self.kinds.get(name) in NARROW and shape is not None:
+                order = list(range(len(shape)))
+                yield helper.make_node("Transpose", [own], [value.name], perm=order)
+            else:
+                yield helper.make_node("Identity", [own], [value.name])
+
+    def _write_constants(self, scope: str, read: set[str], target: GraphProto) -> None:
         """Write constants that are read, and those that were not before."""
         from onnx import NodeProto
 
-        notes = source.proto.quantization_annotation
+        source, proto, tensors = self.source, self.source.scopes[scope], self.source.graph.tensors
+        own = {n: x for n, x in source.constants.items() if tensors[n].scope == scope}
+        notes = proto.quantization_annotation
         read = read | {x.value for note in notes for x in note.quant_parameter_tensor_names}
         read |= _noted(source)
-        nodes = {n: c for n, c in source.constants.items() if isinstance(c, NodeProto)}
+        nodes = {n: x for n, x in own.items() if isinstance(x, NodeProto)}
         for name in reversed(nodes):
             if name in read:
                 read = read.union(nodes[name].input)
-        given = {n.output[0] for n in source.proto.node if n.op_type == "Constant"}
+        given = {n.output[0] for n in proto.node if n.op_type == "Constant"}
         for name, node in nodes.items():
             if name not in read:
                 continue
@@ -392,28 +417,27 @@ class _Writer:
             else:
                 target.initializer.add().CopyFrom(node.attribute[0].t)
                 target.initializer[-1].name = name
-        read = read | {x.name for x in source.proto.initializer} - _read(source.proto)
-        for tensor in source.proto.initializer:
+        read = read | {x.name for x in proto.initializer} - _read(proto)
+        for tensor in proto.initializer:
             if tensor.name in read:
-                target.initializer.append(source.constants.get(tensor.name, tensor))
+                target.initializer.append(own.get(tensor.name, tensor))
                 target.initializer[-1].name = tensor.name
-        for name in conversion.relaid:
-            if new.get(name, name) in read:
-                self._write_relaid(source, conversion, name, new.get(name, name), target)
+        for name in self.conversion.relaid:
+            here = self.conversion.graph.tensors[name].scope == scope
+            if here and self.new.get(name, name) in read:
+                self._write_relaid(name, self.new.get(name, name), target)
 
-    def _write_relaid(
-        self, source: OnnxSource, conversion: Conversion, name: str, own: str, target: GraphProto
-    ) -> None:
+    def _write_relaid(self, name: str, own: str, target: GraphProto) -> None:
         """Write a constant in another layout, under a name of its own."""
         from onnx import NodeProto
 
-        how = conversion.relaid[name]
-        constant = source.constants[how.source]
+        how = self.conversion.relaid[name]
+        constant = self.source.constants[how.source]
         fill = isinstance(constant, NodeProto) and is_filled(constant)
         if not fill or padded_axes(how.form, how.shape):
             target.initializer.append(transform_constant(constant, how, own))
             return
-        sizes = [int(size or 0) for size in conversion.graph.tensors[name].shape or ()]
+        sizes = [int(size or 0) for size in self.conversion.graph.tensors[name].shape or ()]
         shape = integers(sizes, self.names.fresh(f"{own}_shape"))
         target.initializer.append(shape)
         target.node.append(transform_fill(constant, shape, own))
@@ -464,8 +488,8 @@ def _annotate(
 
 def _noted(source: OnnxSource) -> set[str]:
     """Return the names of tensors that annotations speak of, and of what these are transposed."""
-    notes = source.proto.quantization_annotation
-    return {name for note in notes for name in _before_transposes(source, note.tensor_name)}
+    every = (note for graph in source.scopes.values() for note in graph.quantization_annotation)
+    return {name for note in every for name in _before_transposes(source, note.tensor_name)}
 
 
 def _before_transposes(source: OnnxSource, name: str) -> Iterator[str]:
@@ -489,31 +513,16 @@ def _read(graph: GraphProto) -> set[str]:
     return found | {value.name for value in graph.output}
 
 
-def _place(
-    source: OnnxSource, body: OnnxSource, places: Mapping[str, NodeProto]
-) -> GraphProto | None:
-    """Return where a body stands in the node written for its own; None if there is no such."""
-    for name, node in source.nodes.items():
-        for k, proto in enumerate(bodies(node)):
-            if proto is body.proto:
-                return list(bodies(places[name]))[k] if name in places else None
-    return None
-
-
-def _same_values(source: OnnxSource, graph: ConversionGraph) -> Iterator[ValueInfoProto]:
-    """Yield what the file says of tensors that are still there: names keep their layouts."""
-    for value in source.proto.value_info:
-        if value.name in graph.tensors:
-            yield value
-
-
 def _new_values(
-    source: OnnxSource, graph: ConversionGraph, ops: Iterable[Op], new: Mapping[str, str]
+    source: OnnxSource,
+    graph: ConversionGraph,
+    ops: Iterable[Op],
+    new: Mapping[str, str],
+    told: Container[str],
 ) -> Iterator[ValueInfoProto]:
     """Yield types of new results of ops that ONNX cannot infer the types of."""
     from onnx import TensorProto, helper
 
-    told = {value.name for value in (*source.proto.value_info, *source.proto.output)}
     for op in ops:
         before = source.ops.get(op.name)
         if before is None or "::" not in before.type:
@@ -533,7 +542,7 @@ def _element_types(source: OnnxSource, conversion: Conversion) -> dict[str, str]
         return found
     for name, how in conversion.relaid.items():
         found[name] = found.get(how.source, "")
-    for op in conversion.graph.ops:
+    for op in sorted(conversion.graph.ops, key=lambda op: op.name not in source.ops):
         before = source.ops.get(op.name)
         olds = [op.inputs[0]] * len(op.outputs) if before is None else before.outputs
         for name, old in zip(op.outputs, olds, strict=True):
@@ -591,18 +600,3 @@ def _transposing(op: Op, source: str, graph: ConversionGraph) -> Op:
         return op
     perm = tuple(next(ones if size == 1 else others) for size in after)
     return replace(op, type="Transpose", attributes={"perm": perm}, inputs=(source,))
-
-
-def _set_shape(value: ValueInfoProto, shape: Shape | None) -> None:
-    """Declare a shape in place of another one, which may have another rank, or be missing."""
-    if shape is None or typed(value.type).shape == shape:
-        return
-    kind = value.type.tensor_type
-    kind.ClearField("shape")
-    kind.shape.SetInParent()
-    for size in shape:
-        dim = kind.shape.dim.add()
-        if isinstance(size, int):
-            dim.dim_value = size
-        elif size is not None:
-            dim.dim_param = size

@@ -224,7 +224,7 @@ def test_the_hash_is_that_of_the_documented_text() -> None:
         '[["add0"],[[1,"n",null,8]],[2]],{"a":0.5,"b":[1,2]},"NHWC->NHWC"]],"out":["add0"],'
         '"tensors":[["input","x",[1,"n",null,8],2,"NHWC"],["constant","w",[8],4,"*"]]}]}'
     )
-    assert network_hash([graph]) == "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    assert network_hash(graph) == "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_weights_beside_a_network_are_the_same_weights(
@@ -240,7 +240,7 @@ def test_weights_beside_a_network_are_the_same_weights(
 def test_no_two_of_many_networks_share_a_hash() -> None:
     """Thirty random exports are thirty networks."""
     exports = [random_export(seed, 20) for seed in range(30)]
-    assert len({network_hash([read_model(export).graph]) for export in exports}) == 30
+    assert len({network_hash(read_model(export).graph) for export in exports}) == 30
 
 
 def test_attributes_that_json_cannot_hold_are_left_out(model: onnx.ModelProto) -> None:

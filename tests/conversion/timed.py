@@ -7,9 +7,8 @@ from random import Random
 
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.cost_table import OpCosts
-from layoutopt.conversion.costs import size_of
 from layoutopt.conversion.desired import parse_desired
-from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.graph import ConversionGraph, size_of
 
 LAYOUTS = ("NCHW,OIHW", "NHWC,HWIO", "NCHW2c,OIHW2i2o")
 
@@ -64,7 +63,7 @@ def least_time(graph: ConversionGraph, costs: OpCosts, fixed: int) -> int:
         for op, line in zip(convs, choice, strict=True):
             layouts = line.desired.layouts(op)
             entries.append(f"@{op.name}={layouts}")
-            size = sum(size_of(graph, n) for n in (*op.inputs, *op.outputs))
+            size = sum(size_of(graph.tensors[n]) for n in (*op.inputs, *op.outputs))
             time += line.fixed + line.per_byte * size
         one = convert_graph(
             graph, desired=parse_desired(";".join(entries)), objective="count" if fixed else "bytes"

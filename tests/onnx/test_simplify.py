@@ -313,6 +313,6 @@ def test_an_axis_without_a_letter_may_be_required_by_any(layout: str) -> None:
     given = transposed(body, "float[1,3,8,8] x, float[1,4,5,2] k", "float[a,b,c,d] y", 16)
     found = layoutopt.convert(given, layout=layout)
     assert not found.notes
-    [op] = [op for op in found.conversions[0].graph.ops if op.type == "GridSample"]
+    [op] = [op for op in found.conversion.graph.ops if op.type == "GridSample"]
     assert str(op.layouts) == layout.replace("GridSample=", "").replace("NHWC,NHWC", "NHWC,NHW*")
     assert largest_difference(given, found.model) <= 1e-5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import layoutopt
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules import gradients
 from layoutopt.conversion.rules.registry import OPERATORS, type_facts
+from layoutopt.onnx.protobuf import bodies, copied, set_items
 from layoutopt.onnx.read import read_onnx
 from layoutopt.onnx.running import largest_difference, run
 from layoutopt.onnx.source import read_model
@@ -69,6 +71,14 @@ def test_views_move_elements_as_the_standard_says(tmp_path: Path) -> None:
     assert set(seen) == known - set(NUMBERS_CHANGE)
 
 
+def ordered(nodes: Iterable[NodeProto]) -> list[NodeProto]:
+    """Return nodes, those of their bodies by their results: constants come first where written."""
+    found = list(map(copied, nodes))
+    for body in (body for node in found for body in bodies(node)):
+        set_items(body.node, sorted(ordered(body.node), key=lambda node: list(node.output)))
+    return found
+
+
 def test_every_example_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
     """Only sequences and shapes that depend on data are refused; ops are written as they were."""
     read = written = 0
@@ -77,7 +87,7 @@ def test_every_example_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
         if len(case.model.graph.node) == 1 and 7 <= version <= LATEST:
             source = read_model(case.model)
             new = write_model(source, conversion(source.graph))
-            assert list(new.graph.node) == list(case.model.graph.node), case.name
+            assert ordered(new.graph.node) == ordered(case.model.graph.node), case.name
             written += 1
         try:
             read_onnx(save(case.model, tmp_path))

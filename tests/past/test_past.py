@@ -13,8 +13,6 @@ from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import infer_shapes
 
 import layoutopt
-from layoutopt.onnx.names import NetworkNames, recapture
-from layoutopt.onnx.protobuf import bodies
 from layoutopt.onnx.running import run
 from layoutopt.onnx.transposes import transposes
 from tests.onnx.networks import network, random_array
@@ -114,22 +112,6 @@ def test_names_that_a_body_gives_to_something_of_its_own_are_not_mixed_up() -> N
     [found] = ReferenceEvaluator(new).run(None, inputs)
     assert found.tolist() == [[-2, -4, -6], [1, 2, 0]]
     assert run(new, inputs)["y"].tolist() == found.tolist()
-
-
-def test_a_body_reads_what_it_captures_by_a_name_that_it_has_itself() -> None:
-    """Its own tensor gets another name; no node has to copy what is captured, of whatever type."""
-    model = network(
-        """g (bool c, float[2,3] x) => (float[2,3] y) {
-        y = If(c) <then_branch = a () => (float[2,3] u) { t = Neg(x) u = Sub(t, h) },
-        else_branch = b () => (float[2,3] v) { v = Abs(h) } > }"""
-    )
-    node = model.graph.node[0]
-    recapture(node, {"h": "t", "x": "x"}, NetworkNames(model))
-    one, other = bodies(node)
-    if one.output[0].name != "u":
-        one, other = other, one
-    assert [list(x.input) for x in one.node] == [["x"], ["t_own", "t"]]
-    assert list(other.node[0].input) == ["t"]
 
 
 def test_declared_sizes_of_minus_1_are_open() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,6 +113,26 @@ LATEST = 22
 
 
 @dataclass(frozen=True)
+class Body:
+    """A graph inside an op: a branch of an If, or the body of a Loop or Scan.
+
+    Parameters
+    ----------
+    scope
+        Its name, which its ops and tensors have as ``scope``.
+    inputs, outputs
+        How many tensors it is given, and gives back, each time it runs.
+    rounds
+        How often it runs at most each time the op runs; 2 if that is unknown.
+    """
+
+    scope: str
+    inputs: int
+    outputs: int
+    rounds: int = 1
+
+
+@dataclass(frozen=True)
 class Op:
     """An op of a graph, with all that rules and backends decide by.
 
@@ -124,7 +144,8 @@ class Op:
         By the names of ONNX.  Inputs that hold axes or sizes, as those of Slice and Pad do, stand
         here under their names where their values are known.
     inputs, outputs
-        Names of tensors, ``""`` for one that is left out.
+        Names of tensors, ``""`` for one that is left out.  Behind the operands stand the outputs of
+        its bodies, and behind the results their inputs.
     input_shapes, output_shapes
         Their shapes; None where a tensor is left out or its rank is unknown.
     name
@@ -136,6 +157,10 @@ class Op:
     element_type
         The type of the elements of its first input, ``float`` or ``int64``; one below a byte if
         any input or result has it; "" if unknown.
+    scope
+        The body that it is in; "" for none.
+    bodies
+        The graphs inside it.
     """
 
     type: str
@@ -148,9 +173,27 @@ class Op:
     opset: int = LATEST
     layouts: OperandLayouts | None = None
     element_type: str = ""
+    scope: str = ""
+    bodies: tuple[Body, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.type} {self.name!r}" if self.name else self.type
+
+    def places(self) -> Iterator[tuple[Body, range, range]]:
+        """Yield each body with the places of its inputs among results, and outputs among inputs."""
+        first = len(self.outputs) - sum(body.inputs for body in self.bodies)
+        back = len(self.inputs) - sum(body.outputs for body in self.bodies)
+        for body in self.bodies:
+            yield (
+                body,
+                range(first, first + body.inputs),
+                range(back, back + body.outputs),
+            )
+            first, back = first + body.inputs, back + body.outputs
+
+    def given(self) -> set[str]:
+        """Return the inputs of its bodies."""
+        return {self.outputs[n] for _, places, _ in self.places() for n in places}
 
     def has(self, n: int) -> bool:
         """Return whether it has an input of that number."""

@@ -15,7 +15,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules import axes, blocks, gradients, products, spatial, unwinding, views
+from layoutopt.conversion.rules import (
+    axes,
+    blocks,
+    bodies,
+    gradients,
+    products,
+    spatial,
+    unwinding,
+    views,
+)
 from layoutopt.conversion.rules.builder import Backward, Build
 from layoutopt.conversion.rules.op import Op, plain
 from layoutopt.conversion.rules.operator import (
@@ -613,6 +622,15 @@ ROWS: list[Operator] = [
     *_opaque("Range", SOURCE, structure=(0, 1, 2), build=unwinding.constant, grows=True),
     *_opaque("CausalConvWithState GRU LSTM RNN", RECURRENT, effort=FoldingEffort.LONG),
     *_opaque("If Loop Scan SequenceMap", "its body is a graph of its own"),
+    *_light(
+        bodies.TIE,
+        bodies.tied,
+        operands=None,
+        rank=bodies.tied_rank,
+        follow=unknown_axes,
+        blocks=bodies.tied_blocks,
+        keeps_zeros=True,
+    ),
     *_opaque("NonZero", ORDER, shape=axes.places_shape, shrinks=True),
     *_opaque("Unique", ORDER, shrinks=True),
     *_opaque("LinearAttention", ATTENTION),

@@ -63,7 +63,7 @@ class Small:
     nodes: int
 
 
-def try_networks(seeds: Sequence[int], variants: int) -> Tally:
+def try_networks(seeds: Sequence[int], variants: int, bodies: bool = False) -> Tally:
     """Draw networks and hold them to all promises.
 
     Parameters
@@ -72,11 +72,13 @@ def try_networks(seeds: Sequence[int], variants: int) -> Tally:
         A seed for each network.
     variants
         Conversions of each beside the default one; all if it is 0.
+    bodies
+        Whether each begins with a loop, scan or branches between transposes.
     """
     tally = Tally()
     for seed in seeds:
         tally.drawn += 1
-        case = draw_case(seed)
+        case = draw_case(seed, bodies)
         given = Given.of(case)
         if given is None:
             continue
@@ -96,9 +98,9 @@ def try_networks(seeds: Sequence[int], variants: int) -> Tally:
     return tally
 
 
-def reduced(seed: int, failure: Failure) -> Small:
+def reduced(seed: int, failure: Failure, bodies: bool) -> Small:
     """Return a failure of a seed's network made small."""
-    case, said = reduce(draw_case(seed), failure)
+    case, said = reduce(draw_case(seed, bodies), failure)
     text = printer.to_text(case.model)
     feeds = [f"{n}: {v.dtype}{list(v.shape)}" for n, v in case.feeds.items() if hasattr(v, "shape")]
     kinds = _ops(case)
@@ -146,6 +148,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first network's seed")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--variants", type=int, default=0, help="beside the default; 0 for all")
+    parser.add_argument("--bodies", action="store_true", help="each has a loop, scan or branches")
     parser.add_argument("--report", type=Path, help="a file that is kept up to date")
     options = parser.parse_args()
     started, tally = time.monotonic(), Tally()
@@ -156,7 +159,8 @@ def main() -> int:
     while chunks:
         wave, chunks = chunks[: options.jobs * 4], chunks[options.jobs * 4 :]
         new: list[tuple[int, int, Failure]] = []
-        for part in _wave([(list(seeds), options.variants) for seeds in wave], options.jobs):
+        chosen = [(list(seeds), options.variants, options.bodies) for seeds in wave]
+        for part in _wave(chosen, options.jobs):
             tally.add(part)
             new += part.failed
         work = []
@@ -164,7 +168,7 @@ def main() -> int:
             most = REDUCED * (10 if failure.promise in ("gives the same", "runs") else 1)
             if taken[failure.signature] < most and failure.promise != "ends":
                 taken[failure.signature] += 1
-                work.append((seed, failure))
+                work.append((seed, failure, options.bodies))
         small += [(0, one) for one in _apply(reduced, work, options.jobs) if one is not None]
         if options.report:
             options.report.write_text(report(tally, small, time.monotonic() - started))
@@ -172,16 +176,16 @@ def main() -> int:
     return 1 if tally.failed else 0
 
 
-def _wave(chunks: list[tuple[list[int], int]], jobs: int) -> Iterator[Tally]:
+def _wave(chunks: list[tuple[list[int], int, bool]], jobs: int) -> Iterator[Tally]:
     """Run some chunks at once; one whose process dies is run again in halves."""
     for chunk, found in zip(chunks, _apply(try_networks, chunks, jobs), strict=True):
-        seeds, variants = chunk
+        seeds, variants, bodies = chunk
         if found is not None:
             yield found
         elif len(seeds) > 1:
             middle = len(seeds) // 2
             for half in (seeds[:middle], seeds[middle:]):
-                yield from _wave([(half, variants)], 1)
+                yield from _wave([(half, variants, bodies)], 1)
         else:
             died = Failure("", "ends", "the process dies", "the process dies")
             yield Tally(1, 1, 1, failed=[(seeds[0], 0, died)])

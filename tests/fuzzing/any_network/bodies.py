@@ -13,17 +13,19 @@ DEEPEST = 2
 """Bodies within bodies."""
 
 
-def _grow(scope: Scope, count: int) -> None:
-    from tests.fuzzing.any_network.pieces import grow  # which in turn tries nodes with bodies
+def grow(scope: Scope, count: int) -> None:
+    """Add pieces to a graph."""
+    from tests.fuzzing.any_network import pieces  # which in turn tries nodes with bodies
 
-    grow(scope, count)
+    pieces.grow(scope, count)
 
 
-def _inner(scope: Scope, names: Names | None = None) -> Scope:
+def inner_scope(scope: Scope, names: Names | None = None) -> Scope:
+    """Return an empty graph inside another one."""
     return Scope(scope.draw, scope.opset, names or scope.names, scope)
 
 
-def _graph(body: Scope, name: str, outputs: list[str], inputs: list[Any]) -> GraphProto:
+def graph_of(body: Scope, name: str, outputs: list[str], inputs: list[Any]) -> GraphProto:
     """Return a body as a graph; outputs are declared with their shapes, or without."""
     values = body.visible()
     shapes = ["its" if body.draw.random() < 0.9 else None for _ in outputs]
@@ -36,7 +38,7 @@ def _graph(body: Scope, name: str, outputs: list[str], inputs: list[Any]) -> Gra
     return graph
 
 
-def _own(body: Scope, name: str) -> str:
+def own_name(body: Scope, name: str) -> str:
     """Return a value under a name that the body itself makes, as its outputs must have."""
     if any(name in node.output for node in body.nodes) and body.draw.random() < 0.7:
         return name
@@ -46,7 +48,7 @@ def _own(body: Scope, name: str) -> str:
     return made
 
 
-def _truth(scope: Scope) -> str:
+def truth(scope: Scope) -> str:
     """Return a condition: an input, a constant, or computed."""
     found = [n for n, v in scope.arrays("b").items() if v.shape == ()]
     if found and scope.draw.random() < 0.5:
@@ -58,7 +60,7 @@ def if_node(scope: Scope) -> bool:
     """An If whose branches read outer values, of one result or two."""
     if scope.depth >= DEEPEST or not scope.arrays("f"):
         return False
-    condition = _truth(scope)
+    condition = truth(scope)
     draw = scope.draw
     same = draw.random() < 0.3
     count = scope.names.count
@@ -66,8 +68,8 @@ def if_node(scope: Scope) -> bool:
     for _ in range(2):
         if same:
             scope.names.count = count  # siblings may use the same names
-        body = _inner(scope)
-        _grow(body, draw.choice((0, 1, 2, 3)))
+        body = inner_scope(scope)
+        grow(body, draw.choice((0, 1, 2, 3)))
         branches.append(body)
     scope.names.count = count + 500 if same else scope.names.count
     pairs = []
@@ -84,10 +86,10 @@ def if_node(scope: Scope) -> bool:
     if not pairs:
         return False
     for n, body in enumerate(branches):
-        outputs = [_own(body, pair[n]) for pair in pairs]
+        outputs = [own_name(body, pair[n]) for pair in pairs]
         if len(set(outputs)) < len(outputs):
             return False
-        ends.append(_graph(body, draw.choice(("b", f"b{n}", "")) or f"branch{n}", outputs, []))
+        ends.append(graph_of(body, draw.choice(("b", f"b{n}", "")) or f"branch{n}", outputs, []))
     made = [scope.names.new("t") for _ in pairs]
     node = helper.make_node("If", [condition], made, then_branch=ends[0], else_branch=ends[1])
     return scope.add(node)
@@ -102,15 +104,15 @@ def loop_node(scope: Scope) -> bool:
     carried = carried[: draw.choice((1, 1, 2))]
     if not carried:
         return False
-    body = _inner(scope)
+    body = inner_scope(scope)
     step, go = body.names.new("i"), body.names.new("c")
     inner = [body.names.new("v") for _ in carried]
     body.values[step], body.values[go] = np.array(0), np.array(True)
     body.values.update((n, scope.visible()[o]) for n, o in zip(inner, carried, strict=True))
     inputs = [info(n, body.values[n], None if draw.random() < 0.3 else "its") for n in inner]
     inputs = [info(step, np.array(0)), info(go, np.array(True)), *inputs]
-    _grow(body, draw.choice((1, 2, 3)))
-    outputs = [_own(body, go)]
+    grow(body, draw.choice((1, 2, 3)))
+    outputs = [own_name(body, go)]
     for name in inner:
         start = body.values[name]
         fits = [
@@ -118,50 +120,19 @@ def loop_node(scope: Scope) -> bool:
             for n, v in body.arrays("f").items()
             if n in body.values and v.shape == start.shape and v.dtype == start.dtype
         ]
-        outputs.append(_own(body, fits[-1] if draw.random() < 0.7 else draw.choice(fits)))
+        outputs.append(own_name(body, fits[-1] if draw.random() < 0.7 else draw.choice(fits)))
     for _ in range(draw.choice((0, 1))):
         found = body.pick("fi", 0, 4)
-        outputs.append(_own(body, found or step))
+        outputs.append(own_name(body, found or step))
     if len(set(outputs)) < len(outputs):
         return False
-    graph = _graph(body, "loop", outputs, inputs)
+    graph = graph_of(body, "loop", outputs, inputs)
     count = scope.constant(np.array(draw.choice((1, 2, 3)), np.int64))
-    first = "" if draw.random() < 0.4 else _truth(scope)
+    first = "" if draw.random() < 0.4 else truth(scope)
     if first and not scope.visible()[first] and len(outputs) > len(carried) + 1:
         return False  # of what no round collects, onnxruntime makes the shape that it has inferred
     made = [scope.names.new("t") for _ in outputs[1:]]
     return scope.add(helper.make_node("Loop", [count, first, *carried], made, body=graph))
-
-
-def turned_loop(scope: Scope) -> bool:
-    """A Loop that carries a value between transposes, which its body turns back and forth."""
-    name = scope.pick("f", 2, 4)
-    if scope.depth >= DEEPEST or name is None:
-        return False
-    draw = scope.draw
-    value = scope.visible()[name]
-    order = draw.sample(range(value.ndim), value.ndim)
-    back = np.argsort(order).tolist()
-    body = _inner(scope)
-    step, go, held = (body.names.new(stem) for stem in "icv")
-    body.values.update({step: np.array(0), go: np.array(True), held: value.transpose(order)})
-    inputs = [info(n, body.values[n]) for n in (step, go, held)]
-    names = [body.names.new("t") for _ in range(4)]
-    turn = helper.make_node("Transpose", [held], names[:1], perm=back)
-    act = helper.make_node(draw.choice(("Relu", "Sin", "Softsign")), names[:1], names[1:2])
-    again = helper.make_node("Transpose", names[1:2], names[2:3], perm=order)
-    if not body.add(turn, act, again):
-        return False
-    outputs = [_own(body, go), names[2], *([names[1]] if draw.random() < 0.4 else [])]
-    graph = _graph(body, "turned", outputs, inputs)
-    given, *made = (scope.names.new("t") for _ in range(3))
-    first = helper.make_node("Transpose", [name], [given], perm=order)
-    count = scope.constant(np.array(draw.choice((1, 2)), np.int64))
-    made = made[: len(outputs) - 1]
-    loop = helper.make_node("Loop", [count, "", given], made, body=graph)
-    last = scope.names.new("t")
-    end = helper.make_node("Transpose", made[:1], [last], perm=back)
-    return scope.add(first, loop, end)
 
 
 def scan_node(scope: Scope) -> bool:
@@ -174,19 +145,19 @@ def scan_node(scope: Scope) -> bool:
     axis = draw.randrange(data.ndim)
     if not data.size:  # onnxruntime divides by zero
         return False
-    body = _inner(scope)
+    body = inner_scope(scope)
     state, element = body.names.new("v"), body.names.new("v")
     start = scope.constant(scope.number([2, 1], "float32"))
     body.values[state] = scope.visible()[start]
     body.values[element] = data.take(0, axis)
     inputs = [info(n, body.values[n]) for n in (state, element)]
-    _grow(body, draw.choice((1, 2, 3)))
+    grow(body, draw.choice((1, 2, 3)))
     fits = [n for n, v in body.arrays("f").items()
             if n in body.values and v.shape == (2, 1) and v.dtype == np.float32]  # fmt: skip
     found = body.pick("f", 0, 3)
     if not fits or found is None:
         return False
-    outputs = [_own(body, draw.choice(fits)), _own(body, found)]
+    outputs = [own_name(body, draw.choice(fits)), own_name(body, found)]
     if len(set(outputs)) < 2:
         return False
     more: dict[str, Any] = {}
@@ -196,7 +167,7 @@ def scan_node(scope: Scope) -> bool:
         more["scan_input_directions"] = [draw.choice((0, 1))]
     if draw.random() < 0.4:
         more["scan_output_axes"] = [draw.choice((0, -1, body.visible()[outputs[1]].ndim))]
-    graph = _graph(body, "scan", outputs, inputs)
+    graph = graph_of(body, "scan", outputs, inputs)
     made = [scope.names.new("t") for _ in outputs]
     node = helper.make_node("Scan", [start, name], made, body=graph, num_scan_inputs=1, **more)
     return scope.add(node)
@@ -336,11 +307,11 @@ def function(scope: Scope) -> bool:
     order = draw.sample(range(rank), rank)
     attributes = {"order": order} if draw.random() < 0.6 and _turn(body, order) else {}
     defaults = attributes if draw.random() < 0.3 else {}
-    _grow(body, draw.choice((1, 2, 3)))
+    grow(body, draw.choice((1, 2, 3)))
     found = body.pick("f")
     if found is None:
         return False
-    outputs = [_own(body, found)]
+    outputs = [own_name(body, found)]
     name = draw.choice(("Own", "Relu", f"F{len(root.functions)}", "Transpose"))
     if any(f.name == name for f in root.functions):
         return False

@@ -10,8 +10,9 @@ import numpy as np
 from onnx import ModelProto, ValueInfoProto, helper
 
 from tests.fuzzing.any_network.fused import optimised
-from tests.fuzzing.any_network.pieces import any_piece, grow
+from tests.fuzzing.any_network.pieces import PIECES, grow, piece_of
 from tests.fuzzing.any_network.scope import Names, Scope, Value, declared, info
+from tests.fuzzing.any_network.turned import TURNED
 
 OPSETS = range(7, 29)
 
@@ -38,19 +39,28 @@ class Case:
     random: bool = False
 
 
-def draw_case(seed: int) -> Case:
-    """Return the network of a seed; it need not run yet."""
+def draw_case(seed: int, bodies: bool = False) -> Case:
+    """Return the network of a seed; it need not run yet.
+
+    Parameters
+    ----------
+    bodies
+        Whether it begins with a loop, scan or branches between transposes.
+    """
     draw = random.Random(seed)
     scope = Scope(draw, draw.choice(OPSETS), Names(draw))
     for n in range(draw.choice((1, 1, 2, 3))):
         _input(scope, first=n == 0)
     runs = True
+    for _ in range(20 if bodies else 0):
+        if piece_of(scope, TURNED):
+            break
     for _ in range(draw.choice((1, 2, 3, 4, 5, 6, 8, 12))):
         if draw.random() < 0.015 and _unknown(scope):
             runs = False
         grow(scope, 1)
     if not scope.nodes:
-        any_piece(scope)
+        piece_of(scope, PIECES)
     model = _model(scope)
     if runs and draw.random() < 0.08:  # as a file that has been through onnxruntime
         model = optimised(model, draw.choice(("ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED"))) or model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,13 @@ from tests.fuzzing.any_network.bodies import (
     nested_ifs,
     scan_node,
     scan_of_many,
-    turned_loop,
 )
 from tests.fuzzing.any_network.exporters import EXPORTED
 from tests.fuzzing.any_network.fused import FUSED, MICROSOFT
 from tests.fuzzing.any_network.ops import any_op
 from tests.fuzzing.any_network.rare import RARE
 from tests.fuzzing.any_network.scope import Scope, add, info, kind_of
+from tests.fuzzing.any_network.turned import TURNED
 
 LEARNING = "ai.onnx.ml"
 
@@ -48,7 +48,7 @@ def around(scope: Scope) -> bool:
     perm = next((a.ints for a in scope.nodes[-1].attribute if a.name == "perm"), ())
     back = np.argsort(perm).tolist() if len(perm) else None
     for _ in range(scope.draw.choice((0, 1, 1, 2))):
-        any_piece(scope)
+        piece_of(scope, PIECES)
     rank = scope.values[last].ndim
     names = [n for n, value in scope.arrays(None, rank, rank).items() if n in scope.values]
     more = {"perm": back} if back else {}
@@ -686,19 +686,18 @@ PIECES: dict[Callable[[Scope], bool], int] = {
     learned: 1,
     if_node: 4,
     loop_node: 3,
-    turned_loop: 1,
-    scan_node: 1,
+    scan_node: 2,
     scan_of_many: 2,
     nested_ifs: 2,
+    **TURNED,
     function: 3,
 }
 """All kinds of pieces, and how often each is tried."""
 
 
-def any_piece(scope: Scope) -> bool:
-    """Add a piece of any kind; return whether it was found to run."""
-    kinds = [*PIECES]
-    piece = scope.draw.choices(kinds, [PIECES[kind] for kind in kinds])[0]
+def piece_of(scope: Scope, pieces: Mapping[Callable[[Scope], bool], int]) -> bool:
+    """Add one of some pieces; return whether it was found to run."""
+    piece = scope.draw.choices([*pieces], [*pieces.values()])[0]
     try:
         return piece(scope)
     except (IndexError, ValueError, TypeError, KeyError):  # not for values of these shapes
@@ -710,4 +709,4 @@ def grow(scope: Scope, count: int) -> None:
     for _ in range(5 * count):
         if count <= 0:
             return
-        count -= any_piece(scope)
+        count -= piece_of(scope, PIECES)

@@ -129,7 +129,7 @@ def failures(given: Given, variant: str) -> list[Failure]:
         with warnings.catch_warnings(record=True) as caught, timed():
             warnings.simplefilter("always")
             result = _converted(case.model, **options)
-            model, freed = result.model, result.conversions[0].freed
+            model, freed = result.model, result.conversion.freed
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever it is, it is a failure
