@@ -35,7 +35,7 @@ from layoutopt.conversion.modes import Mode, ModeTable, as_written, joined
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Remaining, StatedProblem, Tally
 from layoutopt.conversion.rewrite import MovedValue, Rewritten, rewrite
-from layoutopt.conversion.rules.bodies import Part, parts
+from layoutopt.conversion.rules.bodies import OpPart, parts
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.registry import written_input
 from layoutopt.conversion.values import Value, Values, transposition, values_of
@@ -185,7 +185,7 @@ class _Run:
     """One call of :func:`convert_graph`; the arguments are its own."""
 
     values: Values
-    parts: list[Part]
+    parts: list[OpPart]
     every: list[CandidateModes]
     weights: Costs
     free: list[int]
@@ -355,7 +355,7 @@ class _Run:
         numbers = self.problem.modes(self.every, answer.labelling)
         orders = self.problem.orders(answer.labelling)
         chosen = [one.mode(number) for one, number in zip(self.every, numbers, strict=True)]
-        modes: dict[str, list[tuple[Part, Mode]]] = {}
+        modes: dict[str, list[tuple[OpPart, Mode]]] = {}
         for part, mode in zip(self.parts, chosen, strict=True):
             modes.setdefault(part.owner.name, []).append((part, mode))
         whole = {name: joined(own[0][0].owner, own) for name, own in modes.items()}

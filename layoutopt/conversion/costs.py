@@ -40,7 +40,7 @@ def tally(
         Shapes of tensors that are padded, without padding, by name.
     """
     constants = {name for name, tensor in graph.tensors.items() if tensor.kind == "constant"}
-    free, runs, by_op, rounds = 0, 0, dict[str, int](), graph.rounds()
+    free, by_op = 0, dict[str, int]()
     pads = padding or {}
     partners = set(pads.values())
     for op in graph.ops:
@@ -48,9 +48,8 @@ def tally(
         if permutation is None:
             if op.name in pads:
                 ends = (op.inputs[0], op.outputs[0])
-                moved = min(size_of(graph.tensors[n], (narrow or {}).get(n)) for n in ends)
-                by_op[op.name] = moved * rounds[op.scope]
-                runs += rounds[op.scope]
+                sizes = (size_of(graph.tensors[n], (narrow or {}).get(n)) for n in ends)
+                by_op[op.name] = min(sizes)
             continue
         [name], [result] = op.inputs[:1], op.outputs
         shape = graph.tensors[name].shape or ()
@@ -62,10 +61,11 @@ def tally(
         elif _stays([i for i in permutation if shape[i] != 1]):
             free += 1
         else:
-            moved = size_of(graph.tensors[name], (narrow or {}).get(name))
-            by_op[op.name] = moved * rounds[op.scope]
-            runs += rounds[op.scope]
-    return Tally(len(by_op), sum(by_op.values()), free, by_op, runs)
+            by_op[op.name] = size_of(graph.tensors[name], (narrow or {}).get(name))
+    rounds = graph.rounds()
+    runs = {op.name: rounds[op.scope] for op in graph.ops if op.name in by_op}
+    by_op = {name: size * runs[name] for name, size in by_op.items()}
+    return Tally(len(by_op), sum(by_op.values()), free, by_op, sum(runs.values()))
 
 
 def _stays(axes: list[int]) -> bool:

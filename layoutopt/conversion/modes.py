@@ -16,7 +16,7 @@ from layoutopt.conversion.costs import OpTimes
 from layoutopt.conversion.required import Forms, Required, in_order, required
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.blocks import Cut, unchanged
-from layoutopt.conversion.rules.bodies import TIE, Part
+from layoutopt.conversion.rules.bodies import TIE, OpPart
 from layoutopt.conversion.rules.op import NARROW, Op, OperandLayouts, Shape
 from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
 from layoutopt.conversion.rules.products import permuted_equation
@@ -279,7 +279,7 @@ def _remapped(op: Op, extended: bool) -> Iterator[Remapped]:
             yield from known.on_request(op)
 
 
-def joined(owner: Op, modes: Iterable[tuple[Part, Mode]]) -> Mode:
+def joined(owner: Op, modes: Iterable[tuple[OpPart, Mode]]) -> Mode:
     """Return the mode of an op whose parts run in modes."""
     every = list(modes)
     if len(every) == 1:

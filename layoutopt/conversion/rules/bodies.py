@@ -29,7 +29,7 @@ SINCE_SCAN_AXES = 9
 
 
 @dataclass(frozen=True)
-class Part:
+class OpPart:
     """Operands and results of an op whose layouts do not depend on those of its others.
 
     Parameters
@@ -48,11 +48,11 @@ class Part:
     outputs: Sequence[int]
 
 
-def parts(op: Op) -> list[Part]:
+def parts(op: Op) -> list[OpPart]:
     """Return the parts of an op: first what stays as it is written, then what is tied."""
     every = range(len(op.inputs)), range(len(op.outputs))
     if not op.bodies:
-        return [Part(op, op, *every)]
+        return [OpPart(op, op, *every)]
     tied = [_part(op, TIE, *tie) for tie in _ties(op)]
     inputs = [n for n in every[0] if all(n not in part.inputs for part in tied)]
     outputs = [n for n in every[1] if all(n not in part.outputs for part in tied)]
@@ -65,7 +65,7 @@ def _part(
     inputs: Sequence[int],
     outputs: Sequence[int],
     attributes: Mapping[str, Any],
-) -> Part:
+) -> OpPart:
     own = replace(
         op,
         type=type,
@@ -76,7 +76,7 @@ def _part(
         output_shapes=tuple(op.output_shapes[n] for n in outputs),
         bodies=(),
     )
-    return Part(op, own, inputs, outputs)
+    return OpPart(op, own, inputs, outputs)
 
 
 Tie: TypeAlias = tuple[Sequence[int], Sequence[int], Mapping[str, Any]]
