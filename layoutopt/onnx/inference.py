@@ -127,14 +127,15 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     try:
         _set_domains(model, hidden, UNREAD)
         found, carried = infer_shapes(model), CarriedShapes()
-        while carried.tell(model, found, propose=True):
-            found = infer_shapes(model)
+        for proved in (False, True):
+            while carried.tell(model, found, proved):
+                found = infer_shapes(model)
         while (
             (old and count_from_the_first(model, types_of(found.graph)))
             or tell_ranks(model, found)
             or _tell_results(model, found)
             or _tell_elements(model, found)
-            or carried.tell(model, found)
+            or carried.tell(model, found, True)
         ):
             found = infer_shapes(model)
         short = _is_short(found)
@@ -153,17 +154,17 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
 class CarriedShapes:
     """Shapes of what loops carry, of which ONNX takes what is declared, and infers nothing.
 
-    Where the body makes of the shape that comes in the same shape again, all rounds have it.
+    At first, body inputs are taken to have the shape that is declared, or that of what comes in.
+    Then sizes are taken away until those that are left are those of what comes in and of what the
+    body gives back: these hold in all rounds.
     """
 
     def __init__(self) -> None:
         self.proposed: set[tuple[int, str]] = set()
         self.results: set[tuple[int, str]] = set()
 
-    def tell(self, model: ModelProto, inferred: ModelProto, *, propose: bool = False) -> bool:
+    def tell(self, model: ModelProto, inferred: ModelProto, proved: bool) -> bool:
         """Tell shapes of body inputs and results of loops; return whether any changed.
-
-        Sizes of body inputs that do not hold in all rounds are taken away.
 
         Parameters
         ----------
@@ -171,8 +172,8 @@ class CarriedShapes:
             The model; it is changed.
         inferred
             The same with shapes.
-        propose
-            Whether body inputs without a shape are taken to have that of what comes in.
+        proved
+            Whether all is taken away that is not proved, instead of what is wrong.
         """
         changed, names, kinds = False, input_names(model.graph), types_of(inferred.graph)
         every = zip(graphs(model.graph), graphs(inferred.graph), strict=True)
@@ -187,33 +188,34 @@ class CarriedShapes:
                 for name, given, returned, result in rows:
                     ends = tuple(_sizes(kinds.get(x), names) for x in (name, returned.name))
                     place = number, result
-                    changed |= self._settle(given.type, ends, (number, given.name), propose)
+                    changed |= self._settle(given.type, ends, (number, given.name), proved)
                     changed |= self._tell_result(graph, returned.type, ends, place)
         return changed
 
     def _settle(
-        self, kind: TypeProto, ends: tuple[Shape | None, ...], key: tuple[int, str], propose: bool
+        self, kind: TypeProto, ends: tuple[Shape | None, ...], key: tuple[int, str], proved: bool
     ) -> bool:
         """Set, or correct, the shape of a body input; ``ends`` are those of what it is given."""
         own, sizes = kind.tensor_type, shape_of(kind)
         if kind.WhichOneof("value") != "tensor_type":
             return False
         if sizes is None:
-            if not propose or ends[0] is None or key in self.proposed:
+            if proved or ends[0] is None or key in self.proposed:
                 return False
             self.proposed.add(key)
             set_shape(kind, ends[0])
             return True
-        proposed = key in self.proposed  # then it must be proved
-        others = [shape for shape in ends if shape is not None]
-        if (proposed and len(others) < 2) or any(len(shape) != len(sizes) for shape in others):
+        unknown = ends[1] is None and key in self.proposed
+        if (proved and unknown) or any(x is not None and len(x) != len(sizes) for x in ends):
             own.ClearField("shape")
             return True
-        wrong = [
-            any(x != size if proposed else differ((x,), (size,)) for x in column)
-            for size, *column in zip(sizes, *others, strict=True)
-        ]
-        kept = tuple(None if w else size for w, size in zip(wrong, sizes, strict=True))
+        kept = sizes
+        for shape in ends:
+            every = zip(kept, shape or (None,) * len(sizes), strict=True)
+            kept = tuple(
+                None if (x != size if proved else differ((x,), (size,))) else size
+                for size, x in every
+            )
         set_shape(kind, kept)
         return kept != sizes
 

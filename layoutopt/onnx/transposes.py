@@ -48,16 +48,18 @@ class GivenTransposes:
         self.found: dict[str, tuple[str, int, bool]] = {}
         self.unknown = 0  # how many have no known shape
         self.types, self.held = types, held
-        self._look(graph, {}, 1)
+        self._look(graph, set(), {}, 1)
 
-    def _look(self, graph: GraphProto, values: Mapping[str, Array], rounds: int) -> None:
-        """Find the transposes of a graph that runs so often."""
-        constant = {x.name for x in graph.initializer if x.name not in self.held}
+    def _look(
+        self, graph: GraphProto, constant: set[str], values: Mapping[str, Array], rounds: int
+    ) -> None:
+        """Find the transposes of a graph that runs so often, and may capture constants."""
+        constant = constant | {x.name for x in graph.initializer if x.name not in self.held}
         values = {**values, **known_values(graph)}
         for node in graph.node:
             for body in bodies(node):
                 own = rounds_of(node, values, lambda name: shape_of(self.types.get(name)))
-                self._look(body, values, rounds * own)
+                self._look(body, constant, values, rounds * own)
             if not is_standard(node.domain):
                 continue
             if node.op_type == "Constant":
