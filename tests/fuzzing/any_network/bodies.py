@@ -189,14 +189,14 @@ def scan_of_many(scope: Scope) -> bool:
     axes = [draw.choice([a for a, size in enumerate(scope.visible()[n].shape) if size == steps])
             for n in scanned]  # fmt: skip
     starts = [scope.pick("f", 1, 4) or first for _ in range(draw.choice((0, 1, 2)))]
-    body = _inner(scope)
+    body = inner_scope(scope)
     held = [body.names.new("v") for _ in starts]
     elements = [body.names.new("v") for _ in scanned]
     body.values.update((n, scope.visible()[o]) for n, o in zip(held, starts, strict=True))
     for name, outer, axis in zip(elements, scanned, axes, strict=True):
         body.values[name] = scope.visible()[outer].take(0, axis)
     inputs = [info(n, body.values[n]) for n in (*held, *elements)]
-    _grow(body, draw.choice((1, 2, 3)))
+    grow(body, draw.choice((1, 2, 3)))
     outputs = []
     for name in held:
         start = body.values[name]
@@ -205,9 +205,9 @@ def scan_of_many(scope: Scope) -> bool:
             for n, v in body.arrays("f").items()
             if n in body.values and v.shape == start.shape and v.dtype == start.dtype
         ]
-        outputs.append(_own(body, draw.choice(same)))
+        outputs.append(own_name(body, draw.choice(same)))
     for _ in range(draw.choice((1, 2)) if not held else draw.choice((0, 1, 2))):
-        outputs.append(_own(body, body.pick("f", 0, 3) or elements[0]))
+        outputs.append(own_name(body, body.pick("f", 0, 3) or elements[0]))
     if len(set(outputs)) < len(outputs):
         return False
     more: dict[str, Any] = {}
@@ -226,7 +226,7 @@ def scan_of_many(scope: Scope) -> bool:
             more["scan_output_axes"][n] = max(min(axis, rank - 1), -rank)
     if collected and draw.random() < 0.4:
         more["scan_output_directions"] = [draw.choice((0, 1)) for _ in collected]
-    graph = _graph(body, "scan", outputs, inputs)
+    graph = graph_of(body, "scan", outputs, inputs)
     made = [scope.names.new("t") for _ in outputs]
     count = len(scanned)
     reads = [*starts, *scanned]
@@ -245,7 +245,7 @@ def nested_ifs(scope: Scope) -> bool:
     turned = add(scope, "Transpose", [name], perm=order)
     if turned is None:
         return False
-    condition, other = _truth(scope), _truth(scope)
+    condition, other = truth(scope), truth(scope)
     made = scope.names.new("t")
     outer = [_branch(scope, turned, order, draw.random() < 0.6, other) for _ in range(2)]
     node = helper.make_node("If", [condition], [made], then_branch=outer[0], else_branch=outer[1])
@@ -259,7 +259,7 @@ def _branch(
     scope: Scope, turned: str, order: list[int], deeper: bool, condition: str
 ) -> GraphProto:
     """Return a branch that gives a value of the shape of one that it captures."""
-    draw, body = scope.draw, _inner(scope)
+    draw, body = scope.draw, inner_scope(scope)
     back = np.argsort(order).tolist()
     act = draw.choice(("Relu", "Sin", "Neg"))
     names = [body.names.new("t") for _ in range(4)]
@@ -281,7 +281,7 @@ def _branch(
         )
         body.nodes.append(node)
         body.values[last] = body.values[names[2]]
-    return _graph(body, "branch", [last], [])
+    return graph_of(body, "branch", [last], [])
 
 
 def function(scope: Scope) -> bool:
