@@ -137,7 +137,9 @@ def unwind(
     chosen = _checked_input(graph, find(solver), start)
     kept, first = by_name(graph, fixed, "fixed"), by_name(graph, start, "start")
     share = CERTIFYING if certificate else 0.0
-    call = Call(begin(apply_hook_mode(graph, barriers), kept, first), limits, share)
+    if barriers is not None or graph.tile_memory is not None:
+        graph = apply_hook_mode(graph, barriers)
+    call = Call(begin(graph, kept, first), limits, share)
     with interruptible(limits):
         secure(call, chosen)
         answer = certified(call, check_layouts(call, find_layouts(call, chosen), chosen))
@@ -312,7 +314,8 @@ def _other(call: Call, solver: Entry, graph: GraphStore) -> Result:
 def lower_and_solve(call: Call, solver: Entry) -> Result:
     """Lower the graph to a labelling problem, solve it, and restore layouts."""
     given = call.begun.given
-    lowered = call.phase("trace", lambda: lower(tiled(call.graph), call.limits, given))
+    graph = call.graph if call.graph.tile_memory is None else tiled(call.graph)
+    lowered = call.phase("trace", lambda: lower(graph, call.limits, given))
     call.size |= lowered.size
     solution = solve_problem(call, lowered, solver)
     labels = solution.labelling
@@ -358,10 +361,13 @@ def solve_problem(call: Call, lowered: Lowered, solver: Entry) -> Result:
 
 
 def _start(call: Call, lowered: Lowered, limits: Limits) -> IntArray | None:
-    """Return an initial labelling: the user's, else greedy0's if the graph is small enough."""
+    """Return an initial labelling: the user's, else greedy0's if the graph is small enough.
+
+    Without edges each node chooses for itself, and nothing depends on where a search begins.
+    """
     if call.begun.start is not None:
         return lowered.labels(call.begun.start)
-    if call.size["elements"] > START_LIMIT or not lowered.problem.nodes:
+    if call.size["elements"] > START_LIMIT or not len(lowered.problem.edges):
         return None
     if call.reserve.origins is not None:
         return lowered.labels(call.reserve.origins)
