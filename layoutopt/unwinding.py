@@ -361,13 +361,10 @@ def solve_problem(call: Call, lowered: Lowered, solver: Entry) -> Result:
 
 
 def _start(call: Call, lowered: Lowered, limits: Limits) -> IntArray | None:
-    """Return an initial labelling: the user's, else greedy0's if the graph is small enough.
-
-    Without edges each node chooses for itself, and nothing depends on where a search begins.
-    """
+    """Return an initial labelling: the user's, else greedy0's if the graph is small enough."""
     if call.begun.start is not None:
         return lowered.labels(call.begun.start)
-    if call.size["elements"] > START_LIMIT or not len(lowered.problem.edges):
+    if call.size["elements"] > START_LIMIT or not lowered.problem.nodes:
         return None
     if call.reserve.origins is not None:
         return lowered.labels(call.reserve.origins)
