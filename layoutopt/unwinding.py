@@ -137,9 +137,7 @@ def unwind(
     chosen = _checked_input(graph, find(solver), start)
     kept, first = by_name(graph, fixed, "fixed"), by_name(graph, start, "start")
     share = CERTIFYING if certificate else 0.0
-    if barriers is not None or graph.tile_memory is not None:
-        graph = apply_hook_mode(graph, barriers)
-    call = Call(begin(graph, kept, first), limits, share)
+    call = Call(begin(apply_hook_mode(graph, barriers), kept, first), limits, share)
     with interruptible(limits):
         secure(call, chosen)
         answer = certified(call, check_layouts(call, find_layouts(call, chosen), chosen))
@@ -314,8 +312,7 @@ def _other(call: Call, solver: Entry, graph: GraphStore) -> Result:
 def lower_and_solve(call: Call, solver: Entry) -> Result:
     """Lower the graph to a labelling problem, solve it, and restore layouts."""
     given = call.begun.given
-    graph = call.graph if call.graph.tile_memory is None else tiled(call.graph)
-    lowered = call.phase("trace", lambda: lower(graph, call.limits, given))
+    lowered = call.phase("trace", lambda: lower(tiled(call.graph), call.limits, given))
     call.size |= lowered.size
     solution = solve_problem(call, lowered, solver)
     labels = solution.labelling

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from decimal import Context, Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from layoutopt.base.deadline import left_running
 from layoutopt.base.errors import LayoutoptError, SizeError
@@ -27,7 +27,6 @@ from layoutopt.base.result import Stopped, UnwindingResult
 from layoutopt.bench.row import FAILED, Row
 
 if TYPE_CHECKING:
-    from layoutopt.bench.executors import WorkerProcess
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.network import Network, Solution
 
@@ -201,8 +200,18 @@ class Instance:
     log: str = ""
 
 
-def outcomes(job: Job, worker: Worker | WorkerProcess) -> Iterator[Outcome]:
-    """Run a job in this process or another one; yield an outcome for each solve, in order."""
+class JobWorker(Protocol):
+    """A worker of this process or another one."""
+
+    def load(self, job: Job) -> Instance:
+        """Build the instance of a job, unless already done for this job."""
+
+    def solve(self, job: Job, solve: Solve, instance: Instance) -> Outcome:
+        """Solve the instance that was built last."""
+
+
+def outcomes(job: Job, worker: JobWorker) -> Iterator[Outcome]:
+    """Run a job: yield an outcome for each of its solves, in order."""
     for i, solve in enumerate(job.solves):
         instance = worker.load(job)
         if instance.error:

@@ -16,7 +16,7 @@ from layoutopt.base.errors import InputError, errors_at, printable
 from layoutopt.base.numbers import number, ratio
 from layoutopt.base.table import Table
 from layoutopt.cli import options
-from layoutopt.cli.options import BLAS_THREADS, SIGNALLED, Outputs, argument, flag, option
+from layoutopt.cli.options import BLAS_THREADS, SIGNALLED, OutputFiles, argument, flag, option
 from layoutopt.cli.streams import command_line, note, say, shown
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ def show(
     """Summarise a store by solver, or list its solves; write a page or draw a chart."""
     from layoutopt.report import batch
 
-    outputs = Outputs({"--html": html, "--svg": svg, "--png": png}, overwrite, output=output)
+    outputs = OutputFiles({"--html": html, "--svg": svg, "--png": png}, overwrite, output=output)
     if plot is not None and not outputs.pictured:
         raise InputError(f"--plot {plot} requires --svg FILE or --png FILE")
     rows = filters.rows(store)
@@ -343,7 +343,7 @@ def export(
 
     if form not in EXPORTS:
         raise InputError(f"--format {form}: allowed: {', '.join(EXPORTS)}")
-    outputs = Outputs({"--output": output}, overwrite, quiet=True)
+    outputs = OutputFiles({"--output": output}, overwrite, quiet=True)
     rows = filters.rows(store)
     outputs.write({"--output": lambda: EXPORTS[form](rows, measured=not no_seconds)})
     return 0

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from layoutopt.base.result import UnwindingResult
     from layoutopt.graphs.store import GraphStore
     from layoutopt.io.result import ResultDocument
-
-T = TypeVar("T")
 
 SHOWN = 20  # number of violations shown
 
@@ -101,23 +98,12 @@ def _checked(
         if evidence is not None:
             proof = partial(unwinding, graph, claimed, evidence, certificate)
     if certificate is not None and proof is not None:
-        told = verified(certificate, proof)
+        told = options.verified(certificate, proof)
         if told is None:
             return WRONG
         if not quiet:
             say(f"{certificate}: accepted: {told}")
     return 0
-
-
-def verified(path: Path, check: Callable[[], T]) -> T | None:
-    """Return the verdict on a certificate; if it is refused, print why, and return ``None``."""
-    from layoutopt.certificate.refused import Refused
-
-    try:
-        return check()
-    except Refused as why:
-        say(f"{path}: refused: {why}")
-        return None
 
 
 def unwinding(

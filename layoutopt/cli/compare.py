@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from layoutopt.base.errors import InputError
 from layoutopt.base.table import Table
 from layoutopt.cli import options
-from layoutopt.cli.options import Outputs, flag, option
+from layoutopt.cli.options import OutputFiles, flag, option
 from layoutopt.cli.streams import command_line, reserved_stdout, shown
 
 PAIRS = 40  # rows of the table of losses
@@ -18,6 +18,12 @@ PAIRS = 40  # rows of the table of losses
 if TYPE_CHECKING:
     from layoutopt.comparison import Comparison
     from layoutopt.graphs.store import GraphStore
+
+
+Csv = Annotated[Path | None, option("FILE", "Write the table as CSV; - is standard output.")]
+Markdown = Annotated[
+    Path | None, option("FILE", "Write the tables as Markdown; - is standard output.")
+]
 
 
 @options.grouped
@@ -34,12 +40,8 @@ def command(
     search: options.Search,
     output: options.Output = None,
     json: options.Json = None,
-    csv: Annotated[
-        Path | None, option("FILE", "Write the table as CSV; - is standard output.")
-    ] = None,
-    markdown: Annotated[
-        Path | None, option("FILE", "Write the tables as Markdown; - is standard output.")
-    ] = None,
+    csv: Csv = None,
+    markdown: Markdown = None,
     html: options.Html = None,
     pairs: Annotated[
         bool,
@@ -57,7 +59,7 @@ def command(
     """
     search.begin()
     files = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
-    outputs = Outputs(files, overwrite, search.quiet, output)
+    outputs = OutputFiles(files, overwrite, search.quiet, output)
     from layoutopt.base.result import Stopped
     from layoutopt.reading import is_network
 
@@ -112,7 +114,7 @@ def _solvers(names: list[str] | None) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _write(every: Sequence[Comparison], outputs: Outputs, pairs: bool) -> None:
+def _write(every: Sequence[Comparison], outputs: OutputFiles, pairs: bool) -> None:
     """Write the requested files, and print the tables."""
     from layoutopt.base.files import encode
     from layoutopt.comparison import csv_text, markdown_text, tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,7 @@ from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import ratio, seconds
 from layoutopt.base.table import Table
 from layoutopt.cli import options
-from layoutopt.cli.options import Outputs, flag, option
+from layoutopt.cli.options import OutputFiles, flag, option
 from layoutopt.cli.streams import all_done, reserved_stdout, saved, shown
 
 if TYPE_CHECKING:
@@ -19,6 +19,94 @@ if TYPE_CHECKING:
 FORMAT = "layoutopt/conversion/1"
 
 
+@dataclass(frozen=True)
+class ConversionOptions:
+    """Options that say what is minimised, and under which requirements."""
+
+    layout: Annotated[
+        list[str] | None,
+        option(
+            "TYPE=LAYOUTS",
+            "Required layouts, by op type (Conv=NHWC,HWIO), node name (@name=NCHW) or for all "
+            "others (default=NHWC, skip=Resize); repeatable.",
+        ),
+    ] = None
+    pad: Annotated[
+        bool,
+        flag("Pad channels with zeros where the blocks of --layout do not divide them.", "--pad"),
+    ] = False
+    backend: Annotated[
+        str | None,
+        option(
+            "NAME",
+            "Use the required layouts of this backend instead: canonical, nchw, nhwc or blocked.",
+        ),
+    ] = None
+    costs: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "TOML file with the measured time of each op in each layout, and of transforms.",
+        ),
+    ] = None
+    objective: Annotated[
+        str | None,
+        option(
+            "NAMES",
+            "What to minimise, most important first: count (of transforms), bytes (that they "
+            "move), and with --costs time.",
+            show_default="count,bytes; time,count with --costs",
+        ),
+    ] = None
+    solver: Annotated[str, option("NAME", "auto, or a heuristic, which proves nothing.")] = "auto"
+    free_io: Annotated[
+        bool, flag("Allow inputs and outputs of the model to change their layouts.", "--free-io")
+    ] = False
+    microsoft: Annotated[
+        bool,
+        flag("Allow matrix products to become FusedMatMul of com.microsoft.", "--microsoft"),
+    ] = False
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of a conversion, apart from the objective and the solver."""
+        return {
+            "layout": ";".join(self.layout) if self.layout else None,
+            "padding": self.pad,
+            "backend": self.backend,
+            "costs": self.costs,
+            "free_io": self.free_io,
+            "microsoft": self.microsoft,
+        }
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """Options that say what else is printed about a conversion."""
+
+    check: Annotated[
+        bool,
+        flag("Run both models on the same random inputs and compare their outputs.", "--check"),
+    ] = False
+    compare: Annotated[
+        bool, flag("Also count the transforms that each heuristic leaves.", "--compare")
+    ] = False
+    peers: Annotated[
+        bool,
+        flag("Also count the transposes that onnxsim, onnxslim and onnxruntime leave.", "--peers"),
+    ] = False
+    explain: Annotated[
+        bool, flag("Explain why each remaining transform is needed.", "--explain")
+    ] = False
+
+    def reasons(self, result: ConversionResult) -> str:
+        """Return a line for each remaining transform, if these are to be explained."""
+        if not self.explain:
+            return ""
+        lines = [printable(f"  {line.op}: {line.why}") for line in result.remaining]
+        return "\n".join(["\n", *(lines or ["  no transform remains"])])
+
+
+@options.grouped
 def command(
     model: options.Model,
     output: Annotated[
@@ -30,63 +118,9 @@ def command(
             "-o",
         ),
     ] = None,
-    layout: Annotated[
-        list[str] | None,
-        option(
-            "TYPE=LAYOUTS",
-            "Required layouts, by op type (Conv=NHWC,HWIO), node name (@name=NCHW) or for all "
-            "others (default=NHWC, skip=Resize); repeatable.",
-        ),
-    ] = None,
-    pad: Annotated[
-        bool,
-        flag("Pad channels with zeros where the blocks of --layout do not divide them.", "--pad"),
-    ] = False,
-    backend: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "Use the required layouts of this backend instead: canonical, nchw, nhwc or blocked.",
-        ),
-    ] = None,
-    costs: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "TOML file with the measured time of each op in each layout, and of transforms.",
-        ),
-    ] = None,
-    objective: Annotated[
-        str | None,
-        option(
-            "NAMES",
-            "What to minimise, most important first: count (of transforms), bytes (that they "
-            "move), and with --costs time.",
-            show_default="count,bytes; time,count with --costs",
-        ),
-    ] = None,
-    solver: Annotated[str, option("NAME", "auto, or a heuristic, which proves nothing.")] = "auto",
-    free_io: Annotated[
-        bool, flag("Allow inputs and outputs of the model to change their layouts.", "--free-io")
-    ] = False,
-    microsoft: Annotated[
-        bool,
-        flag("Allow matrix products to become FusedMatMul of com.microsoft.", "--microsoft"),
-    ] = False,
-    check: Annotated[
-        bool,
-        flag("Run both models on the same random inputs and compare their outputs.", "--check"),
-    ] = False,
-    compare: Annotated[
-        bool, flag("Also count the transforms that each heuristic leaves.", "--compare")
-    ] = False,
-    peers: Annotated[
-        bool,
-        flag("Also count the transposes that onnxsim, onnxslim and onnxruntime leave.", "--peers"),
-    ] = False,
-    explain: Annotated[
-        bool, flag("Explain why each remaining transform is needed.", "--explain")
-    ] = False,
+    *,
+    how: ConversionOptions,
+    report: ReportOptions,
     certificate: options.Certificate = None,
     time_limit: options.TimeLimit = None,
     memory_limit: options.MemoryLimit = None,
@@ -102,59 +136,47 @@ def command(
     for path in files.values():
         if path is not None and path.exists() and model.exists() and path.samefile(model):
             raise InputError("is the model itself; give another name", file=str(path))
-    outputs = Outputs(files, overwrite, quiet)
+    outputs = OutputFiles(files, overwrite, quiet)
     from layoutopt.base.files import encode_lines
     from layoutopt.converting import convert  # importing takes seconds
 
-    asked: dict[str, Any] = {
-        "layout": ";".join(layout) if layout else None,
-        "padding": pad,
-        "backend": backend,
-        "costs": costs,
-        "free_io": free_io,
-        "microsoft": microsoft,
-    }
+    arguments = how.arguments()
     with shown(quiet) as tell, reserved_stdout():
         result = convert(
             model,
-            **asked,
-            objective=objective,
-            solver=solver,
+            **arguments,
+            objective=how.objective,
+            solver=how.solver,
             time_limit=options.left(time_limit),
             seed=seed,
-            check=check,
-            compare=compare,
-            peers=peers,
+            check=report.check,
+            compare=report.compare,
+            peers=report.peers,
             progress=tell,
         )
     total = {"total": options.spent()}
     result = replace(result, seconds={} if no_seconds else {**result.seconds, **total})
-
-    def text() -> str:
-        lines = [summary(result, model.stem), *([reasons(result)] if explain else [])]
-        return "\n".join(lines)
-
+    makers = {
+        "--json": lambda: encode_lines(document(result, model, output)),
+        "--certificate": lambda: _certificate(result, arguments, options.left(time_limit)),
+    }
     with all_done() as attempt:
         if output is not None:
             with attempt():
                 saved(lambda path: result.save(path, overwrite=overwrite), output)
-        makers = {
-            "--json": lambda: encode_lines(document(result, model, output)),
-            "--certificate": lambda: _certificate(result, asked, options.left(time_limit)),
-        }
-        outputs.write(makers, text)
+        outputs.write(makers, lambda: summary(result, model.stem) + report.reasons(result))
     return 0
 
 
 def _certificate(
-    result: ConversionResult, asked: dict[str, Any], time_limit: float | None
+    result: ConversionResult, arguments: dict[str, Any], time_limit: float | None
 ) -> bytes:
     from layoutopt.base.limits import limited
     from layoutopt.certify.conversion import Asked, certify
     from layoutopt.io.certificate import certificate_bytes
 
-    costs = asked["costs"] and asked["costs"].read_text("utf-8-sig")
-    question = Asked(",".join(result.objectives), **{**asked, "costs": costs})
+    costs = arguments["costs"] and arguments["costs"].read_text("utf-8-sig")
+    question = Asked(",".join(result.objectives), **{**arguments, "costs": costs})
     with reserved_stdout():
         return certificate_bytes(certify(result, question, limited(time_limit)))
 
@@ -191,12 +213,6 @@ def _tallies(result: ConversionResult) -> list[list[str]]:
     for name, count in result.peers.items():
         rows.append([name, "not installed" if count is None else f"{count:,}", "-", "-"])
     return rows
-
-
-def reasons(result: ConversionResult) -> str:
-    """Return a line for each remaining transform."""
-    lines = [printable(f"  {line.op}: {line.why}") for line in result.remaining]
-    return "\n".join(["", *(lines or ["  no transform remains"])])
 
 
 def document(result: ConversionResult, model: Path, output: Path | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.cli import options
-from layoutopt.cli.options import Outputs, argument, option
+from layoutopt.cli.options import OutputFiles, argument, option
 from layoutopt.cli.streams import note, reserved_stdout, shown
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def command(
     from layoutopt.graphs.tiling import apply_hook_mode
 
     options.limit(time_limit, memory_limit, workers=workers)
-    outputs = Outputs({"--json": json}, overwrite, quiet, output)
+    outputs = OutputFiles({"--json": json}, overwrite, quiet, output)
     if (pair is None) == (sink is None):
         raise InputError("give either --pair A B or --sink NAME")
     if alternatives is not None and (pair is not None or alternatives < 0):

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from layoutopt.base.errors import InputError
 from layoutopt.cli import options
-from layoutopt.cli.importing import check_graph_target, write_graph
 from layoutopt.cli.options import argument, flag, option
 from layoutopt.cli.streams import say
 
@@ -39,8 +38,8 @@ def command(
     given = _settings(settings or [], seed)
     if output is None:
         raise InputError("give --output FILE; - is standard output")
-    check_graph_target(output, overwrite)
-    write_graph(generate(family, given), output, overwrite, quiet)
+    options.check_instance(output, overwrite)
+    options.write_instance(generate(family, given), output, overwrite, quiet)
     return 0
 
 

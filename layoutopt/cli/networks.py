@@ -11,8 +11,7 @@ from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import counted, exact, ratio, relative, seconds
 from layoutopt.base.table import Table
 from layoutopt.cli import options
-from layoutopt.cli.check import verified
-from layoutopt.cli.options import Outputs
+from layoutopt.cli.options import OutputFiles
 from layoutopt.cli.streams import note, reserved_stdout, say, shown
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def solve_network(
     solver: str,
     start: Path | None,
     search: options.Search,
-    outputs: Outputs,
+    outputs: OutputFiles,
     no_seconds: bool,
 ) -> Solution:
     """Solve one network, write the requested files, and print a summary."""
@@ -69,7 +68,7 @@ def solve_network(
     return found
 
 
-def _certificate(found: Solution, outputs: Outputs) -> bytes | None:
+def _certificate(found: Solution, outputs: OutputFiles) -> bytes | None:
     """Return a solution's certificate; or print why there is none, or what it lacks."""
     from layoutopt.io.certificate import certificate_bytes
 
@@ -138,7 +137,7 @@ def check(path: Path, result: Path | None, certificate: Path | None, quiet: bool
     if certificate is not None:
         evidence = read_certificate(certificate)
         check = partial(check_certificate, network, evidence, str(certificate))
-        verdict = verified(certificate, check)
+        verdict = options.verified(certificate, check)
         if verdict is None:
             return options.WRONG
     if document is not None:
@@ -174,7 +173,7 @@ def compare_networks(
     paths: Sequence[Path],
     solvers: Sequence[str] | None,
     search: options.Search,
-    outputs: Outputs,
+    outputs: OutputFiles,
     no_seconds: bool,
 ) -> int:
     """Compare solvers on networks; print and write the table; return the exit code."""

@@ -275,7 +275,7 @@ def place_output(output: Path | None, files: Files) -> None:
 
 
 @dataclass
-class Outputs:
+class OutputFiles:
     """The files that a command writes, by option, which are checked before any work.
 
     A text is printed beside them, unless the command is quiet or a file is standard output.
@@ -460,3 +460,36 @@ def read_in_time(path: Path, work: Callable[[], T], time_limit: float | None) ->
     except TimeoutError:
         raise TimeoutError(f"{path}: time ran out while reading") from None
     return found, time.monotonic() - started
+
+
+def check_instance(target: Path, overwrite: bool) -> None:
+    """Refuse instance files that cannot or must not be written."""
+    from layoutopt.io.instance import check_name
+
+    check_target(target, overwrite)
+    if str(target) != "-":
+        check_name(target)
+
+
+def write_instance(graph: Graph, target: Path, overwrite: bool, quiet: bool) -> None:
+    """Write an instance file, and print its size unless the file is standard output."""
+    from layoutopt.io import instance
+
+    if str(target) == "-":
+        write_out(instance.instance_bytes(graph), target, overwrite)
+        return
+    instance.write_instance(graph, target, overwrite=overwrite)
+    if not quiet:
+        free = sum(t.size for t in graph.sinks())
+        say(f"{target}: {len(graph.ops):,} ops, {len(graph.pairs):,} pairs, {free:,} free")
+
+
+def verified(path: Path, check: Callable[[], T]) -> T | None:
+    """Return the verdict on a certificate; if it is refused, print why, and return ``None``."""
+    from layoutopt.certificate.refused import Refused
+
+    try:
+        return check()
+    except Refused as why:
+        say(f"{path}: refused: {why}")
+        return None

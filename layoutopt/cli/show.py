@@ -13,7 +13,7 @@ from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import more, ratio
 from layoutopt.base.table import Table
 from layoutopt.cli import options
-from layoutopt.cli.options import Outputs, argument, flag, option
+from layoutopt.cli.options import OutputFiles, argument, flag, option
 from layoutopt.cli.streams import command_line
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def command(
     Tensors are drawn as grids, a cell for each element, with one colour for each location; or,
     with --by bytes and --by tensor, the tiles of a tile memory.
     """
-    outputs = Outputs({"--svg": svg, "--png": png, "--html": html}, overwrite, output=output)
+    outputs = OutputFiles({"--svg": svg, "--png": png, "--html": html}, overwrite, output=output)
     if by is not By.LOCATION and not outputs.pictured:
         raise InputError(f"--by {by} requires --svg FILE or --png FILE")
     graph, result = _read(path, instance, reading)

@@ -14,7 +14,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import exact, number, ratio
 from layoutopt.base.table import Table
 from layoutopt.cli import options
-from layoutopt.cli.options import Outputs, flag, option
+from layoutopt.cli.options import OutputFiles, flag, option
 from layoutopt.cli.streams import all_done, command_line, note, reserved_stdout, say, shown
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Questions:
 
             capacities(graph, self.scales)
 
-    def answer(self, result: UnwindingResult, outputs: Outputs, search: options.Search) -> None:
+    def answer(self, result: UnwindingResult, outputs: OutputFiles, search: options.Search) -> None:
         """Print the requested tables, and write the requested file."""
         if not self.asked:
             return
@@ -210,7 +210,7 @@ def command(
     others = {"fixed": fixed, "html": html, "barriers": barriers}
     others |= vars(reading) | vars(questions)
 
-    def solve(instance: Path, outputs: Outputs) -> Answer:
+    def solve(instance: Path, outputs: OutputFiles) -> Answer:
         if is_network(instance):
             from layoutopt.cli.networks import refuse, solve_network
 
@@ -235,7 +235,7 @@ def command(
 
 
 def _unwound(
-    graph: Graph, solver: str, outputs: Outputs, asked: dict[str, Any]
+    graph: Graph, solver: str, outputs: OutputFiles, asked: dict[str, Any]
 ) -> tuple[UnwindingResult, Trace]:
     """Solve a graph; return its result, and score and bound over time if a page shows them."""
     from layoutopt.base.limits import Trace
@@ -299,11 +299,11 @@ def own_files(files: options.Files, instance: Path, several: bool) -> options.Fi
 
 def _placed(
     files: options.Files, instances: Sequence[Path], overwrite: bool, quiet: bool
-) -> list[Outputs]:
+) -> list[OutputFiles]:
     """Return the output files of each instance, which must not be those of another one."""
     every, seen = [], set[Path]()
     for instance in instances:
-        outputs = Outputs(own_files(files, instance, len(instances) > 1), overwrite, quiet)
+        outputs = OutputFiles(own_files(files, instance, len(instances) > 1), overwrite, quiet)
         own = {path for path in outputs.given.values() if str(path) != "-"}
         if own & seen:
             reason = "two instances have this name; solve them separately"
@@ -314,7 +314,9 @@ def _placed(
 
 
 def _solve_each(
-    solve: Callable[[Path, Outputs], Answer], instances: Sequence[Path], every: Sequence[Outputs]
+    solve: Callable[[Path, OutputFiles], Answer],
+    instances: Sequence[Path],
+    every: Sequence[OutputFiles],
 ) -> int:
     """Solve instances in turn; return the highest exit code.
 
@@ -342,7 +344,7 @@ def _solve_each(
     return max(codes)
 
 
-def _answer(result: UnwindingResult, trace: Trace, outputs: Outputs) -> None:
+def _answer(result: UnwindingResult, trace: Trace, outputs: OutputFiles) -> None:
     def document() -> bytes:
         from layoutopt.io.result import result_bytes
 

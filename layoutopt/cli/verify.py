@@ -6,7 +6,7 @@ from typing import Annotated
 
 from layoutopt.base.errors import errors_at
 from layoutopt.cli import options
-from layoutopt.cli.options import Outputs, option
+from layoutopt.cli.options import OutputFiles, option
 
 FORMAT = "layoutopt/violations/1"
 
@@ -29,7 +29,7 @@ def command(
     from layoutopt.onnx.protobuf import parse_model
     from layoutopt.onnx.source import read_model
 
-    outputs = Outputs({"--json": json}, overwrite, quiet, output)
+    outputs = OutputFiles({"--json": json}, overwrite, quiet, output)
     needs = backend_named(backend)
     with errors_at(file=str(model)):
         graph = read_model(parse_model(model)).graph
