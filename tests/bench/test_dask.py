@@ -95,15 +95,6 @@ def test_a_cluster_whose_worker_is_killed_does_all(
     assert psutil.Process(other.pid).children() == []
 
 
-def test_where_no_scheduler_is_nobody_answers() -> None:
-    """A wrong address is one line that names it, within seconds."""
-    pytest.importorskip("distributed", reason="Dask is not installed")
-    begun = time.monotonic()
-    with refused("--dask tcp://127.0.0.1:1", "no scheduler"):
-        DaskCluster("tcp://127.0.0.1:1")
-    assert time.monotonic() - begun < 15
-
-
 class Given:
     """A job that a made-up cluster has been given."""
 

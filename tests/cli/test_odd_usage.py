@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.figures import FIGURES
 from layoutopt import Graph, unwind, write_instance, write_result
+from layoutopt.bench import executors
 from layoutopt.cli import main
 from tests.cli.conftest import Run
 
@@ -48,9 +49,13 @@ def test_names_cannot_steer_a_terminal(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["refused", "silent", "no port", "no scheduler file", "scheme"])
-def test_a_wrong_address_is_told_soon(run: Run, figure: Path, tmp_path: Path, kind: str) -> None:
+def test_a_wrong_address_is_told_soon(
+    run: Run, figure: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line, within seconds, whatever is wrong with it."""
     pytest.importorskip("distributed", reason="Dask is not installed")
+    assert executors.GREETING <= 5
+    monkeypatch.setattr(executors, "GREETING", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         address = {
@@ -65,6 +70,7 @@ def test_a_wrong_address_is_told_soon(run: Run, figure: Path, tmp_path: Path, ki
     assert ran.code == 2
     assert ran.err.startswith(f"layoutopt: --dask {address}: ")
     assert ran.err.count("\n") == 1
+    assert ("no scheduler answers" in ran.err) == (kind != "no scheduler file")
     assert time.monotonic() - begun < 25  # of which importing Dask may take much
 
 

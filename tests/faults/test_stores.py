@@ -7,6 +7,7 @@ import random
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,15 +55,25 @@ def test_damaged_stores_are_told_in_a_line(store: Path, easy: Path, run: Run) ->
     assert set(files(store.parent)) <= {store.name, f"{store.name}-journal"}
 
 
-def test_a_store_that_another_program_holds(store: Path, easy: Path, run: Run) -> None:
+def test_a_store_that_another_program_holds(
+    store: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is waited for, and then named; what it holds stays as it was."""
     before = store.read_bytes()
     other = sqlite3.connect(store, timeout=0, isolation_level=None)
+    connect, waits = sqlite3.connect, list[float]()
+
+    def soon(*given: Any, timeout: float, **more: Any) -> sqlite3.Connection:
+        waits.append(timeout)
+        return connect(*given, timeout=0.1, **more)
+
+    monkeypatch.setattr("sqlite3.connect", soon)
     try:
         other.execute("BEGIN EXCLUSIVE")
         found = run("bench", "show", store)
     finally:
         other.close()
+    assert set(waits) == {10}
     assert found.code == 2
     assert found.err == f"layoutopt: {store}: the store cannot be used (database is locked)\n"
     assert store.read_bytes() == before
