@@ -19,9 +19,8 @@ from layoutopt.io.certificate import certificate_bytes, document_of
 from layoutopt.unwinding import unwind
 from models.exhaustive import maximum
 from models.statement import Statement, added, cyclic, score, state
-from tests.certificate.test_order import Certificate, Instance, crossed
 from tests.certificate.test_sums import members
-from tests.certificate.test_unwinding import example
+from tests.certificate.test_unwinding import COPIES, CROSSED, Certificate, Instance, certified
 from tests.certify.test_unwinding import lifted
 
 UNTIED = [-2, 0]
@@ -104,9 +103,10 @@ def change(draw: random.Random, certificate: Certificate) -> None:
         own[key] = copy.deepcopy(other[there])
 
 
-CASES: dict[str, Any] = {"example": example, "crossed": crossed} | {
-    f"random {seed}": lambda seed=seed: drawn(seed) for seed in range(20)
-}
+CASES: dict[str, Any] = {
+    name: lambda file=file: certified(file)
+    for name, file in (("example", COPIES), ("crossed", CROSSED))
+} | {f"random {seed}": lambda seed=seed: drawn(seed) for seed in range(20)}
 
 
 @pytest.mark.parametrize("name", CASES)
