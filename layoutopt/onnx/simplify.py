@@ -331,6 +331,8 @@ class _Simplifier:
         for node in graph.node:
             if not _is_view(node) or not self.keys.is_standard(node):
                 continue
+            if node.op_type == "Transpose" and node.input[0] in made:
+                self._reshape_instead(graph, scope, node)
             if node.op_type != "Transpose":
                 made[node.output[0]] = node
             target = scope.values.get(node.input[1]) if len(node.input) > 1 else None
@@ -346,6 +348,22 @@ class _Simplifier:
                 node.input[0] = before.input[0]
                 reads[node.input[0]] += 1
                 self.again = True
+
+    def _reshape_instead(self, graph: GraphProto, scope: _Outside, node: NodeProto) -> None:
+        """Let a Transpose that moves axes of size 1 alone be a Reshape, where one size is open."""
+        shape = shape_of(self.types.get(node.input[0]))
+        if shape is None or 0 in shape or sum(not isinstance(size, int) for size in shape) != 1:
+            return
+        order = turned_axes(node, len(shape))
+        wide = [axis for axis in order if shape[axis] != 1]
+        if wide == sorted(wide):
+            target = np.array([shape[a] if isinstance(shape[a], int) else -1 for a in order])
+            name = self.names.fresh(f"{node.output[0]}_shape")
+            self._add_constant(graph, name, target)
+            scope.values[name] = target
+            node.op_type = "Reshape"
+            node.input.append(name)
+            del node.attribute[:]
 
     def _same_shape(self, one: str, other: str) -> bool:
         """Return whether two tensors are known to have the same sizes."""
