@@ -65,7 +65,8 @@ def take_declared(graph: GraphProto) -> Declared:
             if value.name in others:
                 _open(value.type)
         own = {x.name for x in one.initializer}  # which have types themselves
-        kept = [value for value in one.value_info if value.name not in made | own]
+        left = {x for node in one.node for x in node.output} - made - own
+        kept = [value for value in one.value_info if value.name in left]
         set_items(one.value_info, kept)
         for value in one.output:
             tensor = value.type.HasField("tensor_type")
