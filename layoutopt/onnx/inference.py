@@ -126,18 +126,18 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     hidden = [k for k, n in every if is_misread(n) or (old and _counts_from_the_last(n))]
     try:
         _set_domains(model, hidden, UNREAD)
-        found, carried = infer_shapes(model), CarriedShapes()
-        for proved in (False, True):
-            while carried.tell(model, found, proved):
-                found = infer_shapes(model)
-        while (
-            (old and count_from_the_first(model, types_of(found.graph)))
-            or tell_ranks(model, found)
-            or _tell_results(model, found)
-            or _tell_elements(model, found)
-            or carried.tell(model, found, True)
-        ):
-            found = infer_shapes(model)
+        found, carried, told = infer_shapes(model), CarriedShapes(), True
+        while told:
+            for proved in (False, True):
+                while carried.tell(model, found, proved):
+                    found = infer_shapes(model)
+            told = (
+                (old and count_from_the_first(model, types_of(found.graph)))
+                or tell_ranks(model, found)
+                or _tell_results(model, found)
+                or _tell_elements(model, found)
+            )
+            found = infer_shapes(model) if told else found
         short = _is_short(found)
         if short or strict:
             found = infer_shapes(model, strict_mode=strict, data_prop=short)
