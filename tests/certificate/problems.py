@@ -1,15 +1,20 @@
-"""Random pairwise problems, optima by trying everything, and evidence of every kind."""
+"""Random pairwise problems, their optima, evidence of every kind, and wrong data."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from layoutopt.certificate.pairwise import Pairwise
+from layoutopt.certificate.refused import Refused
 
 Evidence = dict[str, Any]
 
@@ -107,3 +112,50 @@ def components(problem: Pairwise, draw: random.Random, leaf: Callable[..., Evide
         own = Pairwise([problem.unary[u] for u in nodes], inside)
         found.append({"nodes": nodes, "evidence": leaf(own, draw)})
     return {"kind": "components", "parts": found}
+
+
+Change = Callable[[Any], None]
+CASES = Path(__file__).parents[1] / "cases"
+
+
+def cases(name: str) -> Any:
+    """Return the rows of a file of cases."""
+    return json.loads((CASES / f"{name}.json").read_text())
+
+
+def put(*path: Any) -> Change:
+    """Return what puts the last of its arguments where the others say; ``...`` removes."""
+    *keys, last, value = path
+
+    def change(certificate: Any) -> None:
+        for key in keys:
+            certificate = certificate[int(key) if isinstance(certificate, list) else key]
+        place = int(last) if isinstance(certificate, list) else last
+        if value is ...:
+            del certificate[place]
+        else:
+            certificate[place] = value
+
+    return change
+
+
+def apply(document: Any, changes: Mapping[str, Any], root: str = "") -> None:
+    """Change a document as a row of a file of cases says.
+
+    A change names a place by keys with blanks between, from ``root`` on unless the first is a key
+    of the document itself; after a minus, what is there is removed.
+    """
+    for path, value in changes.items():
+        words = path.removeprefix("-").split()
+        start = [root] if root and words[0] not in document else []
+        put(*start, *words, ... if path[0] == "-" else value)(document)
+
+
+@contextmanager
+def refused(reason: str = "") -> Iterator[None]:
+    """Expect a refusal of one short line that contains a reason."""
+    with pytest.raises(Refused) as caught:
+        yield
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 200

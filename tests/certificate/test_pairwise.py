@@ -16,9 +16,11 @@ from tests.certificate.problems import (
     Evidence,
     best,
     branch,
+    cases,
     components,
     dual,
     random_pairwise,
+    refused,
     table,
     worth,
 )
@@ -191,125 +193,21 @@ def _leaves(*leaves: object, node: object = 0) -> Evidence:
     return {"kind": "branch", "node": node, "leaves": list(leaves)}
 
 
-WRONG: dict[str, list[tuple[object, str]]] = {
-    "no kind": [
-        (None, "kinds"),
-        ([], "kinds"),
-        ("table", "kinds"),
-        (17, "kinds"),
-        ({}, "kinds"),
-        ({"kind": None}, "kinds"),
-        ({"kind": []}, "kinds"),
-        ({"kind": {}}, "kinds"),
-        ({"kind": "proof"}, "kinds"),
-        ({"kind": "Table", "order": [0, 1, 2]}, "kinds"),
-    ],
-    "table": [
-        ({"kind": "table"}, "list of 3"),
-        ({"kind": "table", "order": None}, "list of 3"),
-        ({"kind": "table", "order": "012"}, "list of 3"),
-        ({"kind": "table", "order": {"0": 0}}, "list of 3"),
-        ({"kind": "table", "order": [0, 1]}, "list of 3"),
-        ({"kind": "table", "order": [0, 1, 2, 2]}, "list of 3"),
-        ({"kind": "table", "order": [0, 1, 1]}, "each of the 3 nodes once"),
-        ({"kind": "table", "order": [0, 1, 3]}, "0 to 2"),
-        ({"kind": "table", "order": [0, 1, -1]}, "0 to 2"),
-        ({"kind": "table", "order": [0, 1, 2.0]}, "0 to 2"),
-        ({"kind": "table", "order": [0, 1, True]}, "0 to 2"),
-        ({"kind": "table", "order": [0, 1, 10**400]}, "0 to 2"),
-        ({"kind": "table", "order": [0, 1, [2]]}, "0 to 2"),
-    ],
-    "dual": [
-        ({"kind": "dual", "messages": {}}, "list of 2"),
-        *(
-            ({"kind": "dual", "parts": parts, "messages": MESSAGES}, "the denominator of")
-            for parts in (0, -1, 2**62, 0.5, "2", None, True, [1])
-        ),
-        ({"kind": "dual", "messages": MESSAGES[:1]}, "list of 2"),
-        ({"kind": "dual", "messages": MESSAGES * 2}, "list of 2"),
-        ({"kind": "dual", "messages": [[[0, 0]], MESSAGES[1]]}, "list of 2"),
-        (
-            {"kind": "dual", "messages": [[[0, 0], [0, 0]], MESSAGES[1]]},
-            "node 1 must be a list of 3",
-        ),
-        ({"kind": "dual", "messages": [0, MESSAGES[1]]}, "list of 2"),
-        (_message(0.5), "0.5 is neither an integer"),
-        (_message(float("nan")), "nan is neither an integer"),
-        (_message(float("inf")), "inf is neither an integer"),
-        (_message("1/0"), "'1/0' is neither an integer"),
-        (_message("1e9"), "'1e9' is neither an integer"),
-        (_message("½"), "neither an integer"),
-        (_message("٣"), "neither an integer"),
+WRONG: dict[str, list[tuple[object, str]]] = cases("evidence") | {
+    "without end": [
         (_message("9" * 5000), "neither an integer"),
-        (_message(True), "bool is neither an integer"),
-        (_message(None), "NoneType is neither an integer"),
-        (_message([1]), "list is neither an integer"),
-        (_message(f"1/{10**39}"), "no small common multiple"),
-    ],
-    "branch": [
-        ({"kind": "branch", "leaves": [ORDER, ORDER]}, "node of a branch"),
-        (_leaves(ORDER, ORDER, node=3), "0 to 2"),
-        (_leaves(ORDER, ORDER, node=-1), "0 to 2"),
-        (_leaves(ORDER, ORDER, node=False), "0 to 2"),
-        (_leaves(ORDER, ORDER, node=[0]), "0 to 2"),
-        (_leaves(), "leaves of node 0 must be a list of 2"),
-        (_leaves(ORDER), "leaves of node 0 must be a list of 2"),
-        (_leaves(ORDER, ORDER, ORDER), "leaves of node 0 must be a list of 2"),
-        (_leaves(ORDER, ORDER, node=1), "leaves of node 1 must be a list of 3"),
-        (_leaves(ORDER, None), "kinds"),
-        ({"kind": "branch", "node": 0, "leaves": {"0": ORDER, "1": ORDER}}, "list of 2"),
-        (_leaves(ORDER, {"kind": "dual", "messages": MESSAGES}), "node 0 must be a list of 1"),
-    ],
-    "components": [
-        ({"kind": "components"}, "parts must be a list"),
-        ({"kind": "components", "parts": []}, "list of 3"),
-        ({"kind": "components", "parts": [None]}, "nodes of a part must be a list"),
-        (_part(nodes=None), "nodes of a part must be a list"),
-        (_part(nodes=[0, 1]), "list of 3"),
-        (_part(nodes=[0, 1, 1]), "each of the 3 nodes once"),
-        (_part(nodes=[0, 1, 3]), "0 to 2"),
-        (_part(nodes=[0, 1, "2"]), "0 to 2"),
-        (_part(nodes=[[0], 1, 2]), "0 to 2"),
-        (_part(evidence=None), "kinds"),
-        (_part(evidence={"kind": "table", "order": [0]}), "list of 3"),
-        (
-            {
-                "kind": "components",
-                "parts": [
-                    {"nodes": [0, 1], "evidence": {"kind": "exhaustive"}},
-                    {"nodes": [2], "evidence": {"kind": "exhaustive"}},
-                ],
-            },
-            "joins nodes 2 and 1 of different parts",
-        ),
         (_deep(DEEPEST + 1), "nested more than"),
         (_deep(400), "nested more than"),
-    ],
-    "word": [
-        ({"kind": "word"}, "NoneType is neither an integer"),
-        ({"kind": "word", "bound": 1.0}, "1.0 is neither an integer"),
-        ({"kind": "word", "bound": float("nan")}, "nan is neither an integer"),
-        ({"kind": "word", "bound": "-"}, "'-' is neither an integer"),
-        ({"kind": "word", "bound": "1/-2"}, "neither an integer"),
-        ({"kind": "word", "bound": "0x10"}, "neither an integer"),
-        ({"kind": "word", "bound": " 3"}, "neither an integer"),
-        ({"kind": "word", "bound": "3\n"}, "neither an integer"),
-        ({"kind": "word", "bound": False}, "bool is neither an integer"),
-        ({"kind": "word", "bound": [3]}, "list is neither an integer"),
-    ],
+    ]
 }
 
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_wrong_evidence_is_refused_with_its_reason(kind: str) -> None:
-    """Ten and more mistakes of each kind are refused in one line that names the mistake."""
-    assert len(WRONG[kind]) >= 10
+    """Mistakes of each kind are refused in one line that names the mistake."""
     for evidence, reason in WRONG[kind]:
-        with pytest.raises(Refused) as caught:
+        with refused(reason):
             bound(BASE, evidence)
-        assert reason in str(caught.value)
-        assert "\n" not in str(caught.value)
-        assert len(str(caught.value)) < 200
 
 
 def test_what_is_wrong_above_is_right_otherwise() -> None:
