@@ -25,7 +25,7 @@ from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.greedy0 import Heuristic
-from layoutopt.lowering.maps import Places
+from layoutopt.lowering.maps import Elements
 from layoutopt.network.problem import IntArray, Labelling, Method, split
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def guarded_method(name: str, call: Callable[..., Any], *, exact: bool) -> Metho
 def guarded_heuristic(name: str, call: Callable[..., Any]) -> Heuristic:
     """Wrap a user's heuristic on graphs as :func:`guarded_method` wraps a solver."""
 
-    def choose(graph: GraphStore, limits: Limits, given: FixedElements, places: Places) -> Origins:
+    def choose(
+        graph: GraphStore, limits: Limits, given: FixedElements, places: Elements
+    ) -> Origins:
         before = [*graph.ops], [*graph.pairs], [*graph.shapes]
         with _blamed(name, limits):
             found = call(graph, limits, given, places)
@@ -79,7 +81,7 @@ def _sinks(graph: GraphStore) -> list[int]:
     return [sink.index for sink in graph.sinks()]
 
 
-def _origins_fault(graph: GraphStore, given: FixedElements, places: Places, found: Any) -> str:
+def _origins_fault(graph: GraphStore, given: FixedElements, places: Elements, found: Any) -> str:
     """Return the first fault of the origins of sinks, or an empty string."""
     if not isinstance(found, dict) or set(found) != {*_sinks(graph)}:
         return f"must return a dict with the numbers of all sinks as keys, got {_described(found)}"

@@ -14,7 +14,7 @@ from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering import heuristics
 from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
-from layoutopt.lowering.maps import Elements, Places
+from layoutopt.lowering.maps import Elements
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.machine.test_capacitated import full
@@ -70,7 +70,7 @@ def test_users_heuristics_look_at_elements() -> None:
     graph, _, _ = example()
     seen = []
 
-    def own(graph: Graph, limits: Limits, given: FixedElements, places: Places) -> Origins:
+    def own(graph: Graph, limits: Limits, given: FixedElements, places: Elements) -> Origins:
         seen.append(type(places))
         return GREEDY0.load()(graph, limits, given, places)
 

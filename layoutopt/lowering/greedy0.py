@@ -1,12 +1,11 @@
-"""Greedy0, the only algorithm of poprithms' unwinding, on arrays of places.
+"""Greedy0, the only algorithm of poprithms' unwinding, on arrays of elements.
 
-State: which places (elements, or some that stand for all of them) of which tensor have a
-location (are *covered*), and in which order the *pieces* came that cover them; a stack of new
-pieces; a queue of directed pairs.  Sources cover themselves.  Pieces flow forward through
-views, last in first out; a barrier whose inputs are all covered covers its outputs.  When
-nothing flows any more, the pair of highest value with a tensor that grew since is taken, its
-covered side is carried back from its other side to the sinks, as far as these are not covered
-yet, and flow goes on.  Covered places are never revised.
+State: which elements of which tensor have a location (are *covered*), and in which order the
+*pieces* came that cover them; a stack of new pieces; a queue of directed pairs.  Sources cover
+themselves.  Pieces flow forward through views, last in first out; a barrier whose inputs are all
+covered covers its outputs.  When nothing flows any more, the pair of highest value with a tensor
+that grew since is taken, its covered side is carried back from its other side to the sinks, as
+far as these are not covered yet, and flow goes on.  Covered elements are never revised.
 
 Ties: a larger value first; then the partner whose op is farther from the end of the graph
 (longest path, counted in ops, fixed points counting as sources); then the larger number of
@@ -34,7 +33,7 @@ from layoutopt.base.numbers import to_integers, unique
 from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.maps import BackwardMaps, Elements, ForwardMaps, Places, routes
+from layoutopt.lowering.maps import BackwardMaps, Elements, ForwardMaps, routes
 from layoutopt.network.components import reached
 from layoutopt.network.problem import IntArray
 
@@ -98,18 +97,17 @@ def greedy0(
     graph: GraphStore,
     limits: Limits,
     given: FixedElements | None = None,
-    places: Places | None = None,
+    places: Elements | None = None,
 ) -> Origins:
     """Choose layouts as Greedy0 does; raise ``TimeoutError`` if time runs out.
 
     Given elements are covered from the start, or as soon as the barrier is known whose locations
-    they take.  Places stand for the graph's elements, which by default do so themselves.  Return
-    for each sink and place the root tensor and the place there whose location it takes.
+    they take.  ``places`` are the graph's elements.  Return for each sink and element the root
+    tensor and the flat element there whose location it takes.
     """
     given = FixedElements(graph) if given is None else given
-    return _GreedyByElements(
-        graph, limits, given, Elements(graph) if places is None else places
-    ).run()
+    places = Elements(graph) if places is None else places
+    return _GreedyByElements(graph, limits, given, places).run()
 
 
 class Greedy:
@@ -158,7 +156,7 @@ class _GreedyByElements(Greedy):
     """
 
     def __init__(
-        self, graph: GraphStore, limits: Limits, given: FixedElements, places: Places
+        self, graph: GraphStore, limits: Limits, given: FixedElements, places: Elements
     ) -> None:
         super().__init__(graph, limits)
         self.given, self.places = given, places
@@ -283,19 +281,18 @@ class _GreedyByElements(Greedy):
     def _carry_back(self, t: int, p: int) -> None:
         if not self.missing[p] or self.missing[t] == len(self.where[t]):
             return
-        ours, theirs = self.places.pair(t, p) or (slice(None), slice(None))
-        roots = self.ways.roots(p)[theirs]
-        known = (self.where[p][theirs] < 0) & (self.where[t][ours] >= 0)
+        roots = self.ways.roots(p)
+        known = (self.where[p] < 0) & (self.where[t] >= 0)
         usable = np.flatnonzero(known & (roots >= 0))
         if self.given.origins:
             usable = usable[~self.closed[roots[usable]]]
         if not len(usable):
             return
-        root, piece = roots[usable], self.since[t][ours][usable]
+        root, piece = roots[usable], self.since[t][usable]
         order = np.argsort(root, kind="stable")
         twice = bool((np.diff(root[order]) == 0).any())
         several = twice or self.ways.many(p)
-        way = self.ways.numbers(p)[theirs][usable] if several else np.zeros_like(root)
+        way = self.ways.numbers(p)[usable] if several else np.zeros_like(root)
         # Earlier pieces first, earlier ways first; each root only once.
         order = np.lexsort((way, piece))
         _, once = np.unique(root[order], return_index=True)
@@ -303,7 +300,7 @@ class _GreedyByElements(Greedy):
         same = (np.diff(piece[order]) == 0) & (np.diff(way[order]) == 0)
         for part in np.split(order, np.flatnonzero(~same) + 1):
             sink, places = self.ways.sink_of(root[part])
-            self._cover(sink, places, self.where[t][ours][usable[part]])
+            self._cover(sink, places, self.where[t][usable[part]])
 
     def _origins(self, sink: int) -> tuple[IntArray, IntArray]:
         if sink not in self.where:
@@ -319,6 +316,6 @@ class Heuristic(Protocol):
     """From a graph and what is given to the origin of each place of each sink."""
 
     def __call__(
-        self, graph: GraphStore, limits: Limits, given: FixedElements, places: Places
+        self, graph: GraphStore, limits: Limits, given: FixedElements, places: Elements
     ) -> Origins:
         """Choose layouts."""

@@ -23,7 +23,7 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import moves
 from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
 from layoutopt.lowering.greedy0 import Greedy, greedy0, relevant
-from layoutopt.lowering.maps import Elements, Path, inverse
+from layoutopt.lowering.maps import Elements, Path, inverse, missing_below
 
 STEPS = 2 * 10**5  # how many steps may be taken; see `Equations`
 
@@ -317,16 +317,8 @@ class _Ways:
         return self.sorted[t]
 
     def _boxes(self, t: int) -> list[Box]:
-        stack = [t]
-        while stack:
-            carriers = self.graph.carriers(self.graph.producers[stack[-1]])
-            missing = [c for c in carriers if c not in self.found]
-            if missing:
-                stack += missing
-            else:
-                out = stack.pop()
-                if out not in self.found:
-                    self.found[out] = merged(self._of(out), self.equations)
+        for out in missing_below(self.graph, t, self.found):
+            self.found[out] = merged(self._of(out), self.equations)
         return self.found[t]
 
     def _of(self, t: int) -> Iterator[Box]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 
@@ -25,34 +24,8 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.network.problem import IntArray
 
 
-class Places(Protocol):
-    """The places of a graph's tensors, numbered within each tensor."""
-
-    def count(self, t: int) -> int:
-        """Return how many places a tensor has."""
-
-    def gather(self, i: int) -> tuple[IntArray, list[int]] | None:
-        """Return where each place of the output of view ``i`` comes from, as ``source, starts``.
-
-        Sources count through the places of all carriers, of which ``starts`` are the first numbers,
-        and their end; ``None`` if every place keeps its number.
-        """
-
-    def lowest(self, i: int) -> IntArray:
-        """Return which places of the output of ``expand`` op ``i`` are at index 0.
-
-        That is asked of broadcast dimensions only: shape ``(places,)``, Boolean.
-        """
-
-    def pair(self, t: int, p: int) -> tuple[IntArray, IntArray] | None:
-        """Return places of two tensors of a ValuedPair that are drawn together.
-
-        ``None`` if equal numbers are.
-        """
-
-
 class Elements:
-    """All elements of a graph as places: the number of a place is its flat index."""
+    """Elements of a graph, numbered within each tensor by flat index."""
 
     def __init__(self, graph: GraphStore) -> None:
         self.graph = graph
@@ -64,7 +37,11 @@ class Elements:
         return size(self.graph.shapes[t])
 
     def gather(self, i: int) -> tuple[IntArray, list[int]] | None:
-        """Return where each output element of a view comes from."""
+        """Return where each output element of view ``i`` comes from, as ``source, starts``.
+
+        Sources count through the elements of all carriers, of which ``starts`` are the first
+        numbers, and their end; ``None`` if every element keeps its number.
+        """
         op = self.graph.ops[i]
         if isinstance(op, Identity | Flatten | Squeeze | Reshape | SumLike):
             return None
@@ -81,15 +58,15 @@ class Elements:
         return self._gathers[i]
 
     def lowest(self, i: int) -> IntArray:
-        """Return which output elements are at index 0 where ``expand`` broadcasts."""
+        """Return which output elements of ``expand`` op ``i`` are at index 0 where it broadcasts.
+
+        The result is Boolean, shape ``(elements,)``.
+        """
         [carrier] = self.graph.carriers(i)
         out = self.graph.shapes[self.graph.op_outputs[i][0]]
         found = np.zeros(out, bool)
         found[_corner(self.graph.shapes[carrier], out)] = True
         return found.reshape(-1)
-
-    def pair(self, _t: int, _p: int) -> None:
-        """Return ``None``: equal numbers are drawn together."""
 
 
 def _corner(shape: Shape, out: Shape) -> tuple[slice, ...]:
@@ -101,10 +78,24 @@ Path = tuple[int, ...]
 """A root tensor, then op and input index of each view taken where there was a choice."""
 
 
+def missing_below(graph: GraphStore, t: int, known: Container[int]) -> Iterator[int]:
+    """Yield what a tensor is made of through views and is not known, carriers first.
+
+    Each is known before the next one is asked for; the tensor itself comes last.
+    """
+    todo = [t]
+    while todo:
+        missing = [c for c in graph.carriers(graph.producers[todo[-1]]) if c not in known]
+        if missing:
+            todo += missing
+        elif (below := todo.pop()) not in known:
+            yield below
+
+
 class BackwardMaps:
     """Index maps of a graph's views, made when they are first needed."""
 
-    def __init__(self, graph: GraphStore, places: Places) -> None:
+    def __init__(self, graph: GraphStore, places: Elements) -> None:
         self.graph, self.places = graph, places
         self._roots: dict[int, IntArray] = {}
         self._paths: dict[int, tuple[IntArray, list[Path]]] = {}
@@ -133,15 +124,8 @@ class BackwardMaps:
 
     def roots(self, t: int) -> IntArray:
         """Return the sink place, by number, that each place leads back to, or -1."""
-        todo = [] if t in self._roots else [t]
-        while todo:
-            below = todo[-1]
-            missing = [c for c in self._carriers(below) if c not in self._roots]
-            if missing:
-                todo.extend(missing)
-            else:
-                todo.pop()
-                self._roots[below] = self._roots_of(below)
+        for below in missing_below(self.graph, t, self._roots):
+            self._roots[below] = self._roots_of(below)
         return self._roots[t]
 
     def sink_of(self, roots: IntArray) -> tuple[int, IntArray]:
@@ -171,9 +155,6 @@ class BackwardMaps:
             self._numbers[t] = rank[number] if len(paths) else number
         return self._numbers[t]
 
-    def _carriers(self, t: int) -> list[int]:
-        return self.graph.carriers(self.graph.producers[t])
-
     def _roots_of(self, t: int) -> IntArray:
         i, count = self.graph.producers[t], self.places.count(t)
         op = self.graph.ops[i]
@@ -181,7 +162,7 @@ class BackwardMaps:
             return np.arange(self._first[t], self._first[t] + count)
         if op.kind is not Kind.VIEW:
             return np.full(count, -1)
-        below = [self._roots[c] for c in self._carriers(t)]
+        below = [self._roots[c] for c in self.graph.carriers(i)]
         found = self.places.gather(i)
         if found is None:
             return below[0]
@@ -192,15 +173,8 @@ class BackwardMaps:
 
     def _path(self, t: int) -> tuple[IntArray, list[Path]]:
         """Return for each place the number of its path from a sink, and the paths."""
-        todo = [] if t in self._paths else [t]
-        while todo:
-            below = todo[-1]
-            missing = [c for c in self._carriers(below) if c not in self._paths]
-            if missing:
-                todo.extend(missing)
-            else:
-                todo.pop()
-                self._paths[below] = self._path_of(below)
+        for below in missing_below(self.graph, t, self._paths):
+            self._paths[below] = self._path_of(below)
         return self._paths[t]
 
     def _path_of(self, t: int) -> tuple[IntArray, list[Path]]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from layoutopt.graphs.locations import mapping_of
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import (
     NOTHING,
-    VIEW,
     Relation,
     System,
     TensorRun,
@@ -24,35 +22,6 @@ from layoutopt.lowering.classes.runs import marked_digits, marked_strides
 from layoutopt.lowering.classes.slots import find_slots, settle_digits
 from layoutopt.lowering.elements.groups import Group
 from layoutopt.tiles.blocks import TileMap
-
-
-def lowest_apart(system: System) -> System:
-    """Return a system in which a family of copies of free elements is all, or not, at index 0."""
-    found: list[Relation] = []
-    for family in system.families:
-        view = family.pair == VIEW and family.inp != NOTHING
-        if view and system.parts[family.inp].free:
-            found += filter(None, map(canonical_relation, _apart(family)))
-        else:
-            found.append(family)
-    return System(system.parts, tuple(found))
-
-
-def _apart(family: Relation) -> Iterator[Relation]:
-    """Yield the copies at index 0 of all loops that spread, then those at 0 of ever fewer."""
-    loops = family.loops
-    spread = [k for k, (_, _, inp) in enumerate(loops) if inp == 0]
-    for k in reversed(spread):
-        extent, out, inp = loops[k]
-        fixed = [loop for n, loop in enumerate(loops) if n not in spread or n > k]
-        yield replace(
-            family,
-            out_start=family.out_start + out,
-            loops=(*(loop for loop in fixed), (extent - 1, out, inp)),
-        )
-    still = tuple(loop for n, loop in enumerate(loops) if n not in spread)
-    yield replace(family, loops=still)
-
 
 CUTS_LIMIT = 10**5  # systems that would be cut more often are left whole
 
@@ -158,16 +127,12 @@ def _pieces(family: Relation, cuts: list[int]) -> list[Relation]:
     return found
 
 
-def orbits_of(
-    graph: GraphStore, group: Group, free: Sequence[bool], lowest: bool = False
-) -> Orbits:
+def orbits_of(graph: GraphStore, group: Group, free: Sequence[bool]) -> Orbits:
     """Return the one-dimensional orbits of a group's tensors.
 
-    If ``lowest``, index 0 of broadcast dimensions is told from the rest.  Raises ``SizeError`` if
-    views are too irregular.
+    Raises ``SizeError`` if views are too irregular.
     """
-    system = system_of(graph, group, free)
-    system = cut_regions(lowest_apart(system) if lowest else system)
+    system = cut_regions(system_of(graph, group, free))
     shapes = [graph.shapes[part.tensor] for part in system.parts]
     codes = [_codes(graph, part) for part in system.parts]
     marked = [() if own is None else marked_strides(own) for own in codes]
