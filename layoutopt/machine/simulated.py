@@ -139,16 +139,9 @@ class TracedTiles:
         earned = np.zeros((len(self.width), tiles), object)
         for at, reward in self.rewards.items():
             earned[at] += reward
-        x = to.block(earned)
-        together = [(e, to.block(np.full(tiles, w, object))) for e, w in self.edges.items()]
+        edges = np.array([*self.edges], np.int64).reshape(-1, 2)
+        x, _ = to.agreement(earned, edges, np.array([*self.edges.values()], object))
         loose = [to.block(np.zeros(tiles, np.int64), count) for _, count in self.packed]
-        to.family(x, [1] * tiles, 1, 1)
-        for (u, v), y in together:
-            if self.edges[u, v] > 0:
-                for end in (x[u], x[v]):
-                    to.family(np.stack([y, end], axis=1), (1, -1), high=0)
-            else:
-                to.family(np.stack([y, x[u], x[v]], axis=1), (1, -1, -1), low=-1)
         for conditions, v, tile in rows:
             columns = [int(x[u, t]) for u, t in conditions]
             to.row([*columns, int(x[v, tile])], [1] * len(columns) + [-1], high=len(columns) - 1)

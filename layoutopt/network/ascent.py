@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits
+from layoutopt.network.components import coloured
 from layoutopt.network.costs.work import Work
 from layoutopt.network.solvers.pairwise import Message, Relaxed
 
@@ -148,7 +149,8 @@ class RowAscent:
             self.near[a].append((b, known[key][0]))
             self.near[b].append((a, known[key][1]))
             self.ends.append((a, b))
-        self.colour = self._coloured()
+        others = np.array([b for near in self.near for b, _ in near], np.int64)
+        self.colour = coloured(np.cumsum([0, *map(len, self.near)]), others)
         groups: dict[tuple[int, int, int, int], list[tuple[int, int, Floats]]] = {}
         self.at: list[tuple[tuple[int, int, int, int], int]] = []
         for a, near in enumerate(self.near):
@@ -186,14 +188,6 @@ class RowAscent:
     def _link(self, key: tuple[int, int, int, int], at: int, to: int) -> tuple[_Edges, int, bool]:
         """Return where an edge's messages to a node are: group, place, and whether to the first."""
         return self.groups[key], at, int(self.groups[key].first[at]) == to
-
-    def _coloured(self) -> list[int]:
-        """Return a colour for each node, other ones than its neighbours have."""
-        colour = [-1] * len(self.nodes)
-        for k in sorted(range(len(self.nodes)), key=lambda k: -len(self.near[k])):
-            used = {colour[b] for b, _ in self.near[k]}
-            colour[k] = next(c for c in range(len(used) + 1) if c not in used)
-        return colour
 
     def _grouped(self, widths: tuple[int, int], edges: list[tuple[int, int, Floats]]) -> _Edges:
         first = np.array([a for a, _, _ in edges])

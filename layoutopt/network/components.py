@@ -1,4 +1,4 @@
-"""Connected components, strongly connected ones, and what links reach.
+"""Connected components, strongly connected ones, what links reach, and colourings.
 
 Small graphs are walked in Python, which spares loading SciPy.
 """
@@ -93,6 +93,23 @@ def strong_components(arcs: Iterable[tuple[Node, Node]]) -> list[list[Node]]:
                     found.append(members)
                     closed.update(members)
     return found
+
+
+def coloured(starts: NDArray[Any], others: NDArray[Any]) -> list[int]:
+    """Colour a graph with few colours: greedily, nodes of many neighbours first.
+
+    The neighbours of node ``u``, which get other colours, are
+    ``others[starts[u] : starts[u + 1]]``.
+    """
+    ends, listed = starts.tolist(), others.tolist()
+    colour = [-1] * (len(ends) - 1)
+    for u in np.argsort(-np.diff(starts), kind="stable").tolist():
+        taken = {colour[v] for v in listed[ends[u] : ends[u + 1]]}
+        c = 0
+        while c in taken:
+            c += 1
+        colour[u] = c
+    return colour
 
 
 def reachable(count: int, arcs: NDArray[Any]) -> NDArray[Any]:

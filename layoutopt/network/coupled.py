@@ -161,9 +161,7 @@ class _Solver:
             if labels is None:  # it stays, and is searched with the rest
                 continue
             for u, label in zip(nodes, labels, strict=True):
-                for i in work.labels(u):
-                    if i != label:
-                        work.forbid(u, i)
+                work.keep(u, label)
             at = work.constant
             apply(work, Unlimited(), nodes)
             lost += work.constant - at - found.bound
@@ -568,8 +566,7 @@ def _forbidden_too(cost: Cost, other: Cost) -> Cost:
 
 def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, float]]) -> None:
     """Round a relaxed solution: take labels of large shares first, narrowing in between."""
-    trial = work.copy()
-    trial.order = []
+    trial = work.trial()
     order = sorted(trial.left(), key=lambda u: -max(shares[u].values(), default=0.0))
     try:
         for u in order:
@@ -577,9 +574,7 @@ def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, f
                 continue
             own = trial.labels(u)
             best = max(own, key=lambda i: (shares[u].get(i, 0.0), -trial.costs[u][i]))
-            for i in own:
-                if i != best:
-                    trial.forbid(u, i)
+            trial.keep(u, best)
             if shares[u].get(best, 0.0) < PRICED:
                 apply(trial, Unlimited(), [u, *rows.narrow(trial)])
         rows.narrow(trial)
@@ -634,8 +629,6 @@ class _Branching:
         found = []
         for i in sorted(work.labels(u), key=lambda i: -work.costs[u][i]):
             branch = work.copy()
-            for j in work.labels(u):
-                if j != i:
-                    branch.forbid(u, j)
+            branch.keep(u, i)
             found.append(branch)
         return found

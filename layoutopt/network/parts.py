@@ -18,7 +18,7 @@ from layoutopt.base.entries import Takes, load
 from layoutopt.base.errors import OptionError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network.components import components
+from layoutopt.network.components import coloured, components
 from layoutopt.network.contraction import contract
 from layoutopt.network.cuts import best_of_two, isolating_cuts
 from layoutopt.network.elimination import eliminate
@@ -124,8 +124,10 @@ def share_columns(part: Labelling, limits: Limits, start: IntArray) -> Result | 
     quiet = replace(limits, tell=None)
     for distance in DISTANCES:
         conflicts = _conflicts(part, distance)
-        column = None if conflicts is None else _shared_columns(conflicts)
-        if column is None or 2 * int(column.max()) > part.labels:
+        if conflicts is None:
+            break
+        column = np.array(coloured(conflicts.indptr, conflicts.indices), np.int64)
+        if 2 * int(column.max()) > part.labels:
             break
         small = _merged(part, column)
         short = quiet.within(SHARE * limits.left).turn(EFFORT)
@@ -160,19 +162,6 @@ def _conflicts(part: Labelling, distance: int) -> csr_array | None:
             return None
         reach = csr_array(matrix @ reach)
     return reach
-
-
-def _shared_columns(conflicts: csr_array) -> IntArray:
-    """Give each label a column that no label has that it conflicts with."""
-    starts, others = conflicts.indptr.tolist(), conflicts.indices.tolist()
-    column = [-1] * (len(starts) - 1)
-    for label in np.argsort(-np.diff(conflicts.indptr), kind="stable").tolist():
-        taken = {column[other] for other in others[starts[label] : starts[label + 1]]}
-        c = 0
-        while c in taken:
-            c += 1
-        column[label] = c
-    return np.array(column, np.int64)
 
 
 def _merged(part: Labelling, column: IntArray) -> Labelling:

@@ -181,7 +181,9 @@ def node_programme(
     first, at = [], []
     for problem, _ in copies:
         first.append(to.variables)
-        at.append(_agreement(to, problem, pool.tiles))
+        table = np.zeros((problem.nodes, pool.tiles), object)
+        table[tuple(problem.reward_at.T)] = problem.rewards
+        at.append(to.agreement(table, problem.edges, problem.weights)[0])
     _lead(to, at[0], alike)
     tile = np.arange(pool.tiles)
     for c, (kind, after) in enumerate(pairwise(each[1:]), 1):
@@ -190,21 +192,6 @@ def node_programme(
     x, grains = np.concatenate(at), np.concatenate([weight for _, weight in copies])
     taking = _OnTiles(x.reshape(-1), np.tile(tile, len(x)), np.repeat(grains, pool.tiles))
     return NodeProgramme(each, copies, [*first, to.variables], alike, taking)
-
-
-def _agreement(to: ProgrammeWriter, problem: Labelling, tiles: int) -> IntArray:
-    """Write one copy down, and return its ``x``, shape ``(nodes, tiles)``."""
-    table = np.zeros((problem.nodes, tiles), object)
-    table[tuple(problem.reward_at.T)] = problem.rewards
-    x = to.block(table)
-    y = to.block(np.repeat(problem.weights[:, None], tiles, axis=1), free=True)
-    to.family(x, [1] * tiles, 1, 1)
-    u, v = x[problem.edges[:, 0]], x[problem.edges[:, 1]]
-    good, bad = problem.weights > 0, problem.weights < 0
-    for end in (u, v):
-        to.family(np.stack([y[good], end[good]], axis=-1).reshape(-1, 2), (1, -1), high=0)
-    to.family(np.stack([u[bad], v[bad], y[bad]], axis=-1).reshape(-1, 3), (1, 1, -1), high=1)
-    return x
 
 
 def _alike(pool: Pool, room: IntArray) -> list[list[int]]:

@@ -95,6 +95,14 @@ def _whole(message: list[float], labels: Sequence[int], width: int, scale: int) 
     return whole
 
 
+def outlook(work: Work, u: int, i: int) -> Cost:
+    """Return what a label costs if each neighbour suits itself."""
+    total = work.costs[u][i]
+    for v, table in work.near[u].items():
+        total += min([a + b for a, b in zip(table[i], work.costs[v], strict=True)])
+    return total
+
+
 def forbid(work: Work, worth: int) -> None:
     """Forbid what makes every labelling cost more than a known one, which stays allowed.
 
@@ -103,10 +111,7 @@ def forbid(work: Work, worth: int) -> None:
     room = worth - work.constant
     for u in work.left():
         for i in work.labels(u):
-            least = work.costs[u][i]
-            for v, table in work.near[u].items():
-                least += min([a + b for a, b in zip(table[i], work.costs[v], strict=True)])
-            if least > room:
+            if outlook(work, u, i) > room:
                 work.forbid(u, i)
     for u, v, table in list(work.edges()):
         if any(room < cost < inf for row in table for cost in row):
@@ -130,8 +135,7 @@ def construct(work: Work, wishes: Wishes | None = None) -> list[int] | None:
     neighbour then suits itself.  Wishes, how much each label of each node is wished for, go first,
     and nodes are chosen before anything is reduced.  ``None`` if that leads into a dead end.
     """
-    trial = work.copy()
-    trial.order = []
+    trial = work.trial()
     queue = sorted(trial.left(), key=lambda u: len(trial.near[u]))
     labels = [0] * len(trial.costs)
     try:
@@ -141,28 +145,13 @@ def construct(work: Work, wishes: Wishes | None = None) -> list[int] | None:
             u = queue.pop()
             if not trial.gone[u]:
                 wish = wishes[u] if wishes else {}
-                best = min(trial.labels(u), key=lambda i: (-wish.get(i, 0), _outlook(trial, u, i)))
-                _hold(trial, u, best)
+                best = min(trial.labels(u), key=lambda i: (-wish.get(i, 0), outlook(trial, u, i)))
+                trial.keep(u, best)
                 apply(trial, Unlimited(), [u])
     except Infeasible:
         return None
     trial.restore(labels)
     return labels
-
-
-def _outlook(work: Work, u: int, i: int) -> Cost:
-    """Return what a label costs if each neighbour suits itself."""
-    total = work.costs[u][i]
-    for v, table in work.near[u].items():
-        total += min([a + b for a, b in zip(table[i], work.costs[v], strict=True)])
-    return total
-
-
-def _hold(work: Work, u: int, label: int) -> None:
-    """Take all labels but one from a node."""
-    for i in work.labels(u):
-        if i != label:
-            work.forbid(u, i)
 
 
 def polish(work: Work, labels: list[int], limits: Limits) -> list[int]:
@@ -176,10 +165,9 @@ def polish(work: Work, labels: list[int], limits: Limits) -> list[int]:
     for _ in range(ROUNDS):
         if limits.over or quiet == PATIENCE:
             break
-        trial = work.copy()
-        trial.order = []
+        trial = work.trial()
         for u in _cutset(work, draw):
-            _hold(trial, u, labels[u])
+            trial.keep(u, labels[u])
         apply(trial, Unlimited(), trial.left())
         found = eliminate(trial, limits)
         quiet += 1

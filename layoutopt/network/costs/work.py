@@ -65,6 +65,12 @@ class Work:
         twin.held = self.held
         return twin
 
+    def trial(self) -> Work:
+        """Return a copy in which no node has left so far."""
+        twin = self.copy()
+        twin.order = []
+        return twin
+
     def left(self) -> list[int]:
         """Return the nodes that have not left."""
         return [u for u, gone in enumerate(self.gone) if not gone]
@@ -129,6 +135,12 @@ class Work:
         self.shrunk.add(u)
         if min(self.costs[u]) == inf:
             raise Infeasible
+
+    def keep(self, u: int, label: int) -> None:
+        """Take all labels but one from a node."""
+        for i in self.labels(u):
+            if i != label:
+                self.forbid(u, i)
 
     def value(self, labels: Sequence[int]) -> Cost:
         """Return what a labelling of the nodes that are left costs; ``inf`` if it is forbidden."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.network.components import coloured
 from layoutopt.network.problem import IntArray, WeightArray
 
 if TYPE_CHECKING:
@@ -48,20 +49,11 @@ class LabelField:
 
 
 def colouring(nodes: int, edges: IntArray) -> IntArray:
-    """Colour a graph properly with few colours: greedily, nodes of high degree first."""
+    """Return a colour for each node, such that the ends of an edge have different ones."""
     ends = np.concatenate([edges, edges[:, ::-1]])
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
-    starts = np.searchsorted(ends[:, 0], np.arange(nodes + 1)).tolist()
-    others = ends[:, 1].tolist()
-    order = np.argsort(-np.diff(starts), kind="stable").tolist()
-    colour = [-1] * nodes
-    for u in order:
-        taken = {colour[v] for v in others[starts[u] : starts[u + 1]]}
-        c = 0
-        while c in taken:
-            c += 1
-        colour[u] = c
-    return np.array(colour, np.int64)
+    starts = np.searchsorted(ends[:, 0], np.arange(nodes + 1))
+    return np.array(coloured(starts, ends[:, 1]), np.int64)
 
 
 def ranks(field: LabelField, random: np.random.Generator) -> IntArray:

@@ -177,6 +177,30 @@ class ProgrammeWriter:
         self._high += high.tolist()
         self.rows += len(low)
 
+    def agreement(
+        self, worth: WeightArray, edges: IntArray, weights: WeightArray
+    ) -> tuple[IntArray, IntArray]:
+        """Add indicators of labels of nodes, and of labels that both ends of an edge have.
+
+        ``worth``, shape ``(nodes, labels)``, is what labels earn, ``weights``, shape ``(m,)``, what
+        it earns that the ends of ``edges``, shape ``(m, 2)``, agree.  Return the indicators, shapes
+        ``(nodes, labels)`` and ``(m, labels)``::
+
+            sum_l x[u,l] = 1                          every node u
+            y[e,l] <= x[u,l],  y[e,l] <= x[v,l]       w[e] > 0, e = (u, v)
+            y[e,l] >= x[u,l] + x[v,l] - 1             w[e] < 0
+        """
+        labels = worth.shape[1]
+        x = self.block(worth)
+        y = self.block(np.repeat(weights[:, None], labels, axis=1), free=True)
+        self.family(x, [1] * labels, 1, 1)
+        u, v = x[edges[:, 0]], x[edges[:, 1]]
+        good, bad = weights > 0, weights < 0
+        for end in (u, v):
+            self.family(np.stack([y[good], end[good]], axis=-1).reshape(-1, 2), (1, -1), high=0)
+        self.family(np.stack([u[bad], v[bad], y[bad]], axis=-1).reshape(-1, 3), (1, 1, -1), high=1)
+        return x, y
+
     def finished(self) -> Programme:
         """Return the programme."""
         single = np.array([self._row, self._column, self._factor], np.int64)
