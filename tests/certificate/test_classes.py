@@ -206,18 +206,6 @@ def test_wrong_evidence_is_refused_with_its_reason() -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_flows_to_several_terminals() -> None:
-    """What chooses terminal 0 loses the rewards of all others, what does not loses that one."""
-    rewards = [[0, 0, 5], [0, 2, 2], [0, 1, 2], [0, 3, 0]]
-    given = {"labels": [0], "terminals": [[]] * 4, "edges": [], "rewards": rewards}
-    own = Class(given, "class 0")
-    flow = {"kind": "flow", "edges": [], "rewards": [4, 2, 2, 0]}
-    assert own.bound(flow) == (9 - 4, False) == (best(own), False)
-    for wrong in ([5, 2, 2, 1], [5, 3, 2, 0], [5, 2, 3, 0]):
-        with pytest.raises(Refused, match="flows through a reward of"):
-            own.bound(flow | {"rewards": wrong})
-
-
 def test_terminals_below_others_are_left_out() -> None:
     """Where no edge is negative, three of six terminals are worth a label, and "elsewhere" none."""
     worth = [(3, 1), (1, 3), (2, 1), (1, 1), (2, 2), (0, 0)]

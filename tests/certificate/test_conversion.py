@@ -64,24 +64,6 @@ def folding() -> Document:
     return claim() | {"instead": [[1, 1], [0], [0], [0, 1, 0], [0]]}
 
 
-def test_a_right_claim_is_accepted() -> None:
-    """The least is 2 transforms of 30 bytes, and no solver's word is in it."""
-    assert not verify(network(), claim())
-    assert not verify(network(), claim() | {"bound": [2, 29]})
-    assert not verify(network(), claim() | {"bound": [1, 500]})
-    word = {"kind": "word", "bound": -(2 * 10**6)}
-    assert verify(network(), claim() | {"evidence": word})
-
-
-def test_scores_count_shared_transforms_once() -> None:
-    """Each tensor costs for each layout in which it is taken, that in which it is given is free."""
-    statement = stated(network())
-    assert score(statement, [1, 0, 0, 1, 0]) == [2, 30]  # x to nchw once for both, z to nhwc
-    assert score(statement, [1, 0, 0, 0, 0]) == [2, 40]  # x to nchw, y to nhwc
-    assert score(statement, [0, 0, 0, 0, 0]) == [3, 45]  # w besides
-    assert score(statement, [1, 0, 0, 2, 0]) == [4, 70]  # x to nchw and hwcn, y to hwcn, z back
-
-
 def least(statement: Any) -> list[int]:
     """Return the least score of all choices."""
     every = itertools.product(*(range(len(op.modes)) for op in statement.ops))
@@ -129,20 +111,6 @@ def test_weights_keep_the_order_of_objectives() -> None:
         weights = statement.weights()
         numbers = [weigh(own, weights) for own in scores]
         assert [x for _, x in sorted(zip(numbers, scores, strict=True))] == sorted(scores)
-
-
-def test_weights_are_more_than_what_comes_after() -> None:
-    """A first objective of 1 weighs more than all of the second, also if that is nothing."""
-    for second in (5, 0):
-        op = {"op": "a", "takes": [], "gives": [], "modes": [[], []]}
-        given = {"objectives": ["time", "count"], "tensors": {}, "ops": [op]}
-        op["costs"] = [[1, 0], [0, second]]
-        statement = stated(given)
-        assert statement.weights() == [second + 1, 1]
-        assert least(statement) == [0, second]
-        word = {"kind": "word", "bound": -second}
-        right = {"score": [0, second], "bound": [0, second], "modes": [1], "evidence": word}
-        assert verify(given, right)
 
 
 def test_folding_loses_nothing() -> None:

@@ -28,19 +28,6 @@ def statement(*ops: tuple[list[str], list[str], list[list[str]]]) -> Statement:
     )
 
 
-def test_families_go_together() -> None:
-    """What a useless mode asks for is asked for by its neighbours' useless modes too."""
-    given = statement(
-        ([], ["x"], [["a"]]),
-        (["x"], ["y"], [["a", "a"], ["b", "b"], ["c", "c"]]),
-        (["y"], ["z"], [["c", "c"], ["a", "a"], ["b", "b"]]),
-        (["z"], [], [["a"]]),
-    )
-    instead = folding(given, [[0], [0], [1], [0]])
-    assert instead == [[0], [0, 0, 0], [1, 1, 1], [0]]
-    assert [len(op.modes) for op in folded(given, instead, [1]).ops] == [1, 1, 1, 1]
-
-
 def test_a_family_goes_where_all_of_it_can() -> None:
     """Another useful mode is taken if the first has no counterpart elsewhere in the family."""
     given = statement(

@@ -13,7 +13,6 @@ import pytest
 
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status
-from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.unwinding import Verdict
 from layoutopt.certify import unwinding
 from layoutopt.certify.unwinding import certify
@@ -127,30 +126,9 @@ def forked(barriers: int) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("barriers", [2, 3, 4])
-def test_barrier_order_is_proved_by_forks(barriers: int) -> None:
-    """Of a ring the cheapest reward is lost; the bound of each branch leaves one of them out."""
-    graph = forked(barriers)
-    for certificate in (unwind(graph, certificate=True).certificate, lifted(graph)[0]):
-        assert certificate is not None
-        assert "before" in certificate["order"]
-        verdict = checked(graph, certificate)
-        best = 2 * sum(3 + k for k in range(1, barriers))
-        assert (verdict.score, verdict.bound, verdict.unverified) == (best, best, 0)
-        flat = certificate | {"order": {"evidence": _leaf(certificate["order"])}}
-        with pytest.raises(Refused, match=f"the bound {best + 6}"):
-            checked(graph, flat)
-
-
 def unable(problem: Labelling, limits: Limits, start: None) -> Result:
     """Find nothing."""
     return Result()
-
-
-def _leaf(tree: Any) -> Any:
-    while "before" in tree:
-        tree = tree["yes"]
-    return {key: {"kind": "earned"} for key in tree["evidence"]}
 
 
 def test_without_forks_left_the_bound_is_weaker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,12 @@ from layoutopt.base.numbers import exact_decimal, to_decimal, to_integers
 from layoutopt.graphs import ops
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Kind
-from layoutopt.graphs.tiling import check_hooks, hooked, opaque, output_tiles, relaxed, viewed
+from layoutopt.graphs.tiling import check_hooks, hooked, output_tiles, relaxed, viewed
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.tiles.memory import TileMemory
-from tests.hooked import own_hooks, random_hooked
-from tests.support import named_pairs, refused
+from tests.hooked import own_hooks
+from tests.support import refused
 
 # The builder: handles, names and pairs
 
@@ -33,20 +33,6 @@ def test_handle() -> None:
     assert repr(x) == "Tensor('x', [2, 3])"
     assert repr(graph) == "Graph('g': 1 ops, 0 valued pairs)"
     assert graph.sink((), name="y").size == 1
-
-
-def test_names_stay_unambiguous() -> None:
-    """No op may be named like an output of another, whichever comes first."""
-    graph = Graph()
-    graph.barrier([], shapes=[(1,), (1,)], name="b")
-    with refused("op 'b:1'", "ambiguous"):
-        graph.sink((1,), name="b:1")
-    graph.sink((1,), name="b:2")  # the barrier has no output 2
-    graph.sink((1,), name="c:0")
-    with refused("op 'c'", "ambiguous"):
-        graph.barrier([], shapes=[(1,), (1,)], name="c")
-    assert graph.barrier([], (1,), name="c").name == "c"  # "c:0" is the sink, as before
-    assert graph.kind("c:0") is Kind.SINK
 
 
 def test_free_names() -> None:
@@ -75,29 +61,6 @@ def test_locations_of_sources() -> None:
             graph.source((1,), wrong)
     with refused("rule must be a dictionary, not str"):
         graph.source((1,), rule="linear")
-
-
-def test_inputs_are_kept_by_one_name() -> None:
-    """``"x:0"`` is ``"x"``, also in ops that are given as data."""
-    one, two = Graph(), Graph()
-    for graph, name in ((one, "x"), (two, "x:0")):
-        graph.sink((2,), name="x")
-        graph.identity(name)
-        graph.add(ops.Identity(id="again", inputs=(name,)))
-    assert one == two
-    assert two.op("again").inputs == ("x",)
-
-
-def test_values_are_exact() -> None:
-    """What is written is what is kept: shortest decimals of floats, strings as they are."""
-    graph = Graph()
-    x = graph.sink((2,), name="x")
-    long, eighth = "12345678901234567890.5", Fraction(1, 8)
-    given = [0.1, 3, Decimal("1e-30"), long, eighth, np.float32(0.1)]
-    kept = [graph.valued_pair(x, "x", value).value for value in given]
-    texts = ["0.1", "3", "1E-30", long, "0.125", "0.1"]
-    assert [str(v) for v in kept] == texts
-    assert named_pairs(graph) == [("x", "x", v) for v in kept]
 
 
 def test_by_kind() -> None:
@@ -259,23 +222,6 @@ def test_hooks_that_do_not_matter() -> None:
         assert [found.ops[i].id for i in hooked(found)] == ["one", "two"]
         free = relaxed(graph)
         assert [t.name for t in free.sinks()] == ["x", "one#", "two#", "idle#"]
-
-
-def test_opaque_graphs() -> None:
-    """They are the same graph but for the hooks; without a tile memory there are none."""
-    with own_hooks():
-        for seed in range(20):
-            graph = random_hooked(seed)
-            found = opaque(graph)
-            assert hooked(graph)
-            assert not hooked(found)
-            assert named_pairs(found) == named_pairs(graph)
-            text = instance_bytes(graph)
-            for name in {graph.ops[i].hook for i in hooked(graph)}:
-                text = text.replace(b',"hook":"%s"' % str(name).encode(), b"")
-            assert instance_bytes(found) == text
-            graph.tile_memory = None
-            assert not hooked(graph)
 
 
 def test_hooks_that_do_not_fit() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs import ops
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
 from tests.support import refused
@@ -73,28 +72,6 @@ def small(**names: str) -> Graph:
 
 class TestRemove:
     """Removing ops."""
-
-    @pytest.mark.parametrize(
-        ("which", "gone"),
-        [
-            (["c"], ["c"]),
-            (["none"], ["none"]),
-            (["c", "b"], ["b", "c"]),
-            (["b:1", "c"], ["b", "c"]),
-            (["c", "b:0", "b:1", "b", "c"], ["b", "c"]),
-            (["c", "x", "b"], ["x", "b", "c"]),
-            (["y", "r", "c"], ["y", "r", "c"]),
-            (["x", "y", "b", "none", "r", "c"], ["x", "y", "b", "none", "r", "c"]),
-            ([], []),
-        ],
-    )
-    def test_as_if_never_added(self, which: list[str], gone: list[str]) -> None:
-        """What is left equals a graph that was built without the removed ops."""
-        for by_handle in (False, True):
-            graph, wanted = small(), rebuilt(small(), frozenset(gone))
-            handles = by_handle and "none" not in which and "b" not in which
-            graph.remove(*(graph.tensor(name) if handles else name for name in which))
-            assert same(graph, wanted)
 
     @pytest.mark.parametrize(
         ("which", "reason"),
@@ -281,14 +258,3 @@ def test_handles_that_are_copied_with_their_graph(road: Callable[[Any], Any]) ->
         assert other.identity(r).shape == (2,)
         assert {r: 1}[other.tensor("r")] == 1
         assert graph.tensor("total") == total
-
-
-def test_input_names_of_data_survive_renaming() -> None:
-    """An input that a file wrote as ``"x:0"`` never comes to mean an op that is named so later."""
-    graph = Graph()
-    graph.add(ops.Sink(id="a", inputs=(), shape=(1,)))
-    graph.add(ops.Sink(id="x", inputs=(), shape=(2,)))
-    graph.add(ops.Identity(id="i", inputs=("x:0",)))
-    graph.rename("a", "x:0")
-    again = parse_instance(instance_bytes(graph))
-    assert graph.inputs("i")[0].shape == again.inputs("i")[0].shape == (2,)

@@ -58,17 +58,6 @@ def test_dynamic_part_may_be_any_output() -> None:
     assert (out, out.name, out.shape) == (part, "b:1", (2,))
 
 
-def test_dynamic_values() -> None:
-    """Each default value can be changed."""
-    graph = sinks(part=(2,), whole=(2,))
-    graph.grow_dynamic("part", "whole", part_value=1, sliceable_value=2, plain_value="3.5")
-    assert named_pairs(graph) == [
-        ("whole", "source0", 3.5),
-        ("part", "barrier0", 1),
-        ("whole", "barrier1", 2),
-    ]
-
-
 @pytest.mark.parametrize("shape", [(4,), (5, 3), (1, 4), (1, 4, 3), ()])
 def test_dynamic_part_must_fit(shape: Shape) -> None:
     """A part of another rank, or larger in any dimension, is refused."""
@@ -76,52 +65,6 @@ def test_dynamic_part_must_fit(shape: Shape) -> None:
     with refused(f"part 'part' {list(shape)} must fit into sliceable 'whole' [4, 3]"):
         graph.grow_dynamic("part", "whole")
     assert graph == sinks(part=shape, whole=(4, 3))
-
-
-@pytest.mark.parametrize(
-    ("part", "values", "best"),
-    [
-        # The sliceable first: 50 for each of its 4 elements, and 100 for each of the part's.
-        # The part first: 100 for each of the sliceable's, and nothing for the part.
-        (1, {}, 4 * 100),
-        (3, {}, 4 * 50 + 3 * 100),
-        (4, {}, 4 * 50 + 4 * 100),
-        (1, {"plain_value": 76}, 4 * 76 + 1 * 100),
-        (1, {"plain_value": 74}, 4 * 100),
-        (3, {"part_value": 60}, 4 * 100),
-        (3, {"part_value": 70}, 4 * 50 + 3 * 70),
-        (3, {"sliceable_value": 130}, 4 * 130),
-    ],
-)
-@pytest.mark.parametrize("update", [False, True])
-def test_optimum_of_dynamic(part: int, values: dict[str, int], best: int, update: bool) -> None:
-    """Part and sliceable cannot both follow the other: the better one comes first."""
-    graph = sinks(part=(part,), whole=(4,))
-    graph.grow_dynamic("part", "whole", update=update, **values)
-    assert proved(graph).score == best
-
-
-@pytest.mark.parametrize(
-    ("target", "values", "best"),
-    [
-        # Per element: weights, gradient and both states at one place are worth 6 pairs; the
-        # gradient is fixed elsewhere than the weights' target, so that one of both is lost.
-        (70, {}, 70 + 3 * 20),
-        (50, {}, 6 * 20),
-        (61, {}, 61 + 3 * 20),
-        (61, {"weights_value": 21}, 3 * 21 + 3 * 20),
-        # The states leave the gradient for the weights, or stay: two pairs are lost either way.
-        (70, {"states_value": 30}, 70 + 3 * 30),
-        (50, {"states_value": 30, "weights_value": 1}, 50 + 3 * 30),
-    ],
-)
-def test_optimum_of_optimizer_step(target: int, values: dict[str, int], best: int) -> None:
-    """Weights leave the gradient for a target that is worth more, and the states choose."""
-    graph = sinks(w=(5,), m=(5,), v=(5,))
-    graph.valued_pair("w", graph.source((5,)), target)
-    gradient = graph.fixed_point(["w"], (5,))
-    graph.grow_optimizer_step("w", gradient, ["m", "v"], **values)
-    assert proved(graph).score == 5 * best
 
 
 # Calls, loops and conditions: copies into and out of subgraphs

@@ -184,17 +184,6 @@ def test_any_basic_index(shape: tuple[int, ...], entries: list[Any], dots: int |
 class TestSequences:
     """Length and iteration."""
 
-    def test_rows(self) -> None:
-        """A handle has the length of its first dimension, and iterates over it once."""
-        x = sink(3, 2)
-        rows = list(x)
-        assert len(x) == len(rows) == 3
-        for i, row in enumerate(rows):
-            assert np.array_equal(x.graph.index_map(x, row), numbered(3, 2)[i])
-        first, *_ = reversed(x)
-        assert np.array_equal(x.graph.index_map(x, first), numbered(3, 2)[2])
-        assert (len(sink(0, 2)), list(sink(0, 2))) == (0, [])
-
     def test_rows_are_appended_as_they_come(self) -> None:
         """Asking for an iterator appends nothing; a huge tensor can be iterated."""
         x = sink(2**61)

@@ -119,15 +119,6 @@ def test_stripes_count_what_they_keep(n: int, stripes: list[tuple[int, int, int]
     assert count_kept(n, stripes) == len(kept(n, stripes))
 
 
-def test_stripes_restart_in_every_run() -> None:
-    """An inner stripe starts anew in each on-run of the outer one, by hand.
-
-    Of 0..9, (3, 2, 1) keeps 1 2 3 and 6 7 8; within each run, (1, 1, 0) keeps the first and
-    the third.  Index 0 is off: (0 - 1) mod 5 = 4.
-    """
-    assert kept(10, [(3, 2, 1), (1, 1, 0)]).tolist() == [1, 3, 6, 8]
-
-
 def test_kinds() -> None:
     """Each op type gets its locations as the format says."""
     kinds = {str(cls.__struct_config__.tag): cls.kind for cls in get_args(ops.AnyOp)}

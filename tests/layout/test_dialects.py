@@ -130,21 +130,6 @@ def test_conversions_move_nothing(
         assert offsets(numbered, "ABC", shape) == found
 
 
-def test_errors_without_a_dialect() -> None:
-    """Wrong texts are explained in the dialect that they look most like."""
-    misread("NCHWc", None, 5, "expected a factor before the block c, as in 16c")
-    misread("NCHW4", None, 6, "after the factor 4, found the end")
-    misread("NHW4c", None, 4, "an axis C that is missing")
-    misread("NCHW4c2c", None, 7, "axis C has more than one block")
-    misread("C4c[4c]", None, 5, "axis C has more than one block")
-    misread("OI[]", None, 4, "two or more blocks")
-    misread("OI[4o4i", None, 8, "close the packed axis")
-    misread("N[b=3]", None, 3, "'a=bytes' or 'namespace:anything'")
-    misread("nChw", None, 2, "no block such as 16c")
-    misread("f32[2,3]{1,0:T(2,1)}", None, 1, "without element type and shape")
-    misread("NHW-", None, 4, "found '-'")
-
-
 def test_errors_keep_their_picture() -> None:
     """An error that is given a place, or quotes odd characters, still points at the text."""
     with pytest.raises(LayoutError) as caught:
@@ -195,21 +180,6 @@ def test_what_dialects_cannot_say(dialect: Dialect, text: str, reason: str) -> N
 
 
 # Glow strings: the values and refusals of Glow's own tests, and where this reader is stricter
-
-
-def test_extensions_are_kept() -> None:
-    """A layout prints with all it was read with; Glow's own loses extensions until one is set."""
-    text = "N[a=32][x:[ ]*[:]H[y:a=1][y:{1}]w"
-    layout = Layout.parse(text)
-    assert layout.dialect == "glow"
-    assert str(layout) == text
-    assert [dim.extensions for dim in layout.dims] == [
-        ("a=32", "x:[ "),
-        (":",),
-        ("y:a=1", "y:{1}"),
-        (),
-    ]
-    assert layout != Layout.parse("N*Hw")
 
 
 def test_blanks() -> None:
