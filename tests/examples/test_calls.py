@@ -20,7 +20,10 @@ import pytest
 import layoutopt as lo
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import exact, number, ratio
+from layoutopt.conversion.desired import parse_desired
+from layoutopt.conversion.requirements import Requirements, mismatch
 from layoutopt.explain.explanation import listed
+from layoutopt.generate.families import generate
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
@@ -42,11 +45,16 @@ from layoutopt.layout.placement import convert_shape, placement
 from layoutopt.layout.reshape import reshape_dims
 from layoutopt.layout.semantics import SemanticAxes, consumed_as
 from layoutopt.layout.transform import apply, restore, transform
+from layoutopt.machine.whatif import capacity_sweep
+from layoutopt.network import CostNetwork
 from layoutopt.network.problem import Labelling
 from layoutopt.pictures.chart import ChartAxis, power, scale
 from layoutopt.pictures.figure import columns, groups, lanes
 from layoutopt.pictures.svg import abbreviations, distinct, shortened
+from layoutopt.tiles.hooks import hooked_tiles
 from layoutopt.tiles.memory import TileMemory
+from layoutopt.tiles.rules import tile_map
+from tests.machine.test_capacitated import full
 from tests.network.capacity.cases import case
 from tests.network.costs.cases import stated
 from tests.report.told import NAMES as PAGES
@@ -157,6 +165,14 @@ def made(graph: Graph, sinks: Sequence[Tensor]) -> tuple[list[str], list[tuple[s
     return names, [(a, b, str(value)) for a, b, value in named_pairs(graph)]
 
 
+def lacks(carried: str, required: str, shape: tuple[int | str | None, ...]) -> str | None:
+    """Return what a layout of floats lacks of what is required, None if this is satisfied."""
+    has, wants = Layout.parse(carried), Layout.parse(required)
+    found = mismatch(has, wants, shape, 4)
+    assert Requirements().is_satisfied_by(has, wants, shape, 4) == (found is None)
+    return found
+
+
 PAIR = stated(
     [[3, None], [0, -2, 5]],
     [(0, 1, [[1, 2, None], [0, 0, 0]]), (1, 0, [[7, 0], [9, 0], [0, 0]])],
@@ -174,24 +190,19 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
     "sums and steps": lambda: graph_of(
         x=(2, 3), y=(2, 3), row=(1, 3), w=(2,), v=(2,), m=(2,), long=(3,), z=(4, 3)
     ),
-    "convolutions": Graph,
-    "layouts": Graph,
-    "descriptors and windows": Graph,
-    "cost problems": Graph,
-    "permutations": Graph,
-    "words and pictures": Graph,
-    "charts and pages": Graph,
-    "notations": Graph,
     "odd arguments": lambda: ODD,
 }
-"""The graph of each section, called ``g``; its first tensor is ``x``."""
+"""The graph of each section that has one, called ``g``; its first tensor is ``x``."""
 
 NAMES: dict[str, Any] = PAGES | {
     "Block": Block,
+    "CostNetwork": CostNetwork,
     "Descriptor": Descriptor,
     "Dim": Dim,
     "GIVEN": case([0, 0, 1], [2, 3], [1, 1, 4], [9, 9], {(0, 1): 1}),
     "GRAPH": ODD,
+    "SQUARE": np.arange(8).reshape(2, 4),
+    "TileMemory": TileMemory,
     "Graph": Graph,
     "Labelling": Labelling,
     "Layout": Layout,
@@ -224,23 +235,25 @@ NAMES: dict[str, Any] = PAGES | {
     **{f.__name__: f for f in (parse_permutation, permutation_between, required_permutation)},
     **{f.__name__: f for f in (sizes, tiles, transpose_by_copy, transpose_by_permutation)},
     **{f.__name__: f for f in (abbreviations, columns, distinct, groups, lanes, number, power)},
+    **{f.__name__: f for f in (capacity_sweep, full, generate, hooked_tiles, lacks, tile_map)},
     **{f.__name__: f for f in (exact, listed, ratio, shortened, ticks)},
     "ChartAxis": ChartAxis,
     "Decimal": Decimal,
     "Fraction": Fraction,
     "SemanticAxes": SemanticAxes,
+    "desired": parse_desired,
     "parse": Layout.parse,
 }
 
 
 def said(section: str, call: str) -> str:
     """Return the answer to a call, or its refusal, which must be one line and change nothing."""
-    graph = GRAPHS[section]()
+    graph = GRAPHS.get(section, Graph)()
     names = NAMES | {"g": graph, **{x.name: x for x in graph.tensors()[:1]}}
     try:
         return f"= {eval(call, names)!r}"  # of the page beside this file
     except InputError as error:
-        assert graph == GRAPHS[section]()
+        assert graph == GRAPHS.get(section, Graph)()
         [line] = str(error).splitlines()
         return line
 

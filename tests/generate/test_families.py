@@ -9,7 +9,6 @@ from functools import cache
 
 import pytest
 
-from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status
 from layoutopt.generate.families import FAMILIES, generate, parameters, summary
@@ -219,43 +218,6 @@ def test_every_family_is_described() -> None:
     for family, line in zip(FAMILIES, lines, strict=True):
         assert 10 < len(line) < 100
         assert parameters(family)
-
-
-@pytest.mark.parametrize(
-    ("family", "settings", "told"),
-    [
-        ("gpt3", "", "no family 'gpt3'; allowed: transformer, gpt2-small"),
-        ("resnet", "depth=3", "no parameter 'depth'; allowed: blocks, width"),
-        ("resnet", "width=x", "width=x: must be an integer"),
-        ("resnet", "blocks=1,b", "blocks=1,b: must be integers with commas between"),
-        ("resnet", "bottleneck=1", "bottleneck=1: must be true or false"),
-        ("resnet", "blocks=1,0", "blocks is 0; it must be at least 1"),
-        ("resnet", "classes=0", "classes is 0"),
-        ("transformer", "heads=3", "heads is 3; it must divide width, which is 16"),
-        ("transformer", "kv_heads=3", "kv_heads is 3; it must divide heads, which is 4"),
-        ("transformer", "rotary=true width=12", "even width, not 3"),
-        ("transformer", "sequence=9", "sequence is 9; it must be at most context, which is 8"),
-        ("dense-layers", "width=0", "width is 0"),
-        ("random", "elements=0", "elements is 0"),
-        *[
-            ("random", f"empty={x}", f"empty is {float(x)}; it must be from 0 to 1")
-            for x in ("inf", "nan", "-1")
-        ],
-        ("coprime-reshapes", "first=6", "no common divisor"),
-        ("sliding-windows", "windows=12", "less than size, which is 12"),
-        *[("mixture-of-experts", f"{name}=0", name) for name in ("experts", "tokens", "active")],
-        *[("chained-calls", entry, entry[:4]) for entry in ("calls=0", "copy=-1")],
-        *[("rnn", f"{name}=-1", name) for name in ("steps", "inputs", "classes")],
-        *[("random-views", f"{name}=-1", name) for name in ("ops", "size", "sinks", "ties")],
-        *[(name, "size=0", "size is 0") for name in FAMILIES if "size" in parameters(name)],
-    ],
-)
-def test_wrong_settings(family: str, settings: str, told: str) -> None:
-    """What does not suit is refused in one line that says what is allowed."""
-    with pytest.raises(InputError) as caught:
-        build(family, settings)
-    assert told in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 # The family of random graphs: seeded, legal, and of every kind

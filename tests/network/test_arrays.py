@@ -8,9 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import pytest
 
-from layoutopt.base.errors import InputError
 from layoutopt.network import CostNetwork, solve
 from tests.network.oracle import best
 
@@ -58,47 +56,6 @@ def test_data_frames_are_read_by_their_columns() -> None:
     equal = Frame(u=["a"], v=["b"], equal=[-9])
     assert solve(CostNetwork.from_frames(nodes, equal)).objective == -6
     assert solve(CostNetwork.from_frames(nodes)).objective == 1
-
-
-@pytest.mark.parametrize(
-    ("arrays", "reason"),
-    [
-        ({"costs": [[0, float("nan")]]}, "no finite number"),
-        ({"costs": [[0, -float("inf")]]}, "no finite number"),
-        ({"costs": [[0, float("inf")]], "sense": "max"}, "no finite number"),
-        ({"costs": [[0, 1]], "unit": float("nan")}, "unit must be a positive number"),
-        ({"costs": [[0, 1]], "unit": "1"}, "unit must be a positive number"),
-        ({"costs": [[0.5, 1]]}, "give digits= or unit="),
-        ({"costs": [[0, 1]], "nodes": ["a", "b"]}, "need as many nodes"),
-        ({"costs": [[0, 1]] * 2, "edges": [[0, 1]]}, "need a table each"),
-        ({"costs": [[0, 1]] * 2, "edges": [[0, 2]], "tables": [[[0] * 2] * 2]}, "nodes 0 to 1"),
-        ({"costs": [[0, 1]] * 2, "edges": [[0, 1]], "tables": [[[0] * 2]]}, "must be of 2 x 2"),
-    ],
-)
-def test_bad_arrays_are_refused(arrays: dict[str, Any], reason: str) -> None:
-    """The line says what is wrong."""
-    with pytest.raises(InputError, match=reason):
-        CostNetwork.from_arrays(**arrays)
-
-
-@pytest.mark.parametrize(
-    ("nodes", "edges", "reason"),
-    [
-        ({"node": ["a"], "label": ["x"]}, None, "no column 'cost'"),
-        ({"node": ["a", "a"], "label": ["x", "x"], "cost": [1, 2]}, None, "twice"),
-        ({"node": ["a"], "label": ["x", "y"], "cost": [1]}, None, "different lengths"),
-        ({"node": ["a"], "label": ["x"], "cost": [1]}, {"u": ["a"], "v": ["b"]}, "'u_label'"),
-        (
-            {"node": ["a"], "label": ["x"], "cost": [1]},
-            {"u": ["a"], "v": ["b"], "equal": [1]},
-            "'b'",
-        ),
-    ],
-)
-def test_bad_frames_are_refused(nodes: Any, edges: Any, reason: str) -> None:
-    """The line names the column or the node."""
-    with pytest.raises(InputError, match=reason):
-        CostNetwork.from_frames(nodes, edges)
 
 
 ALONE = """

@@ -162,27 +162,6 @@ def test_shapes_that_fit(kind: str, shape: tuple[int, ...], sizes: dict[str, int
     assert len(found) == math.prod(shape)
 
 
-BAD: list[tuple[tuple[int, ...], dict[str, Any], str]] = [
-    ((4, 6), SIZES, "rule 'matmul_lhs': shape [4, 6] does not fit; [6, 4] or [1, 6, 4] is needed"),
-    ((24,), SIZES, "shape [24] does not fit"),
-    ((3, 8), SIZES, "shape [3, 8] does not fit"),
-    ((2, 6, 4), SIZES | {"batch": 3}, "[6, 4] or [3, 6, 4] is needed"),
-    ((6, 4), {"m": 6, "k": 4}, "parameter 'n' is missing"),
-    ((6, 4), SIZES | {"m": 6.0}, "m must be an integer of 0 or more, got 6.0"),
-    ((6, 4), SIZES | {"n": -1}, "n must be an integer of 0 or more, got -1"),
-    ((6, 4), SIZES | {"batch": "2"}, "batch must be an integer of 0 or more, got '2'"),
-    ((6, 4), SIZES | {"macs_per_cycle": 0}, "macs_per_cycle must be an integer of 1 or more"),
-    ((6, 4), SIZES | {"l": 3}, "unknown parameter 'l'; allowed: m, k, n, batch, macs_per_cycle"),
-]
-
-
-@pytest.mark.parametrize(("shape", "sizes", "reason"), BAD, ids=[row[2] for row in BAD])
-def test_bad_parameters(shape: tuple[int, ...], sizes: dict[str, Any], reason: str) -> None:
-    """A wrong number or shape is refused in one line, which says what is needed."""
-    with refused(reason):
-        tile_map(shape, TileMemory(8, 1024), {"kind": "matmul_lhs", **sizes})
-
-
 # Data, filter and result of convolutions on the tiles that use them
 
 
@@ -288,33 +267,6 @@ def test_operands_use_the_tiles_evenly_of_convolutions(groups: int, tiles: int) 
         assert loads.max() <= math.ceil(1.5 * math.prod(shape) / tiles)
 
 
-SIZES_CONVOLUTIONS = {"batch": 1, "in_channels": 2, "out_channels": 4, "size": [5], "kernel": [3]}
-
-BAD_CONVOLUTIONS: list[tuple[dict[str, Any], str]] = [
-    ({"in_channels": 3}, "rule 'conv_data': shape [1, 2, 5] does not fit; [1, 3, 5] is needed"),
-    ({"groups": 4}, "groups 4 must divide in_channels 2, out_channels 4"),
-    ({"groups": 0}, "groups must be an integer of 1 or more, got 0"),
-    ({"size": 5}, "size must be a list of integers, got 5"),
-    ({"size": [5.0]}, "size[0] must be an integer of 0 or more, got 5.0"),
-    ({"kernel": [3, 3]}, "kernel must have 1 entries, got 2"),
-    ({"out_size": []}, "out_size must have 1 entries, got 0"),
-    ({"batch": None}, "batch must be an integer of 0 or more, got None"),
-    ({"macs_per_cycle": -1}, "macs_per_cycle must be an integer of 1 or more, got -1"),
-    ({"stride": 2}, "unknown parameter 'stride'; allowed: batch, in_channels"),
-]
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason"), BAD_CONVOLUTIONS, ids=[reason for _, reason in BAD_CONVOLUTIONS]
-)
-def test_bad_parameters_of_convolutions(changed: dict[str, Any], reason: str) -> None:
-    """A wrong number or shape is refused in one line, which says what is needed."""
-    with refused(reason):
-        tile_map(
-            (1, 2, 5), TileMemory(8, 64), {"kind": "conv_data", **SIZES_CONVOLUTIONS, **changed}
-        )
-
-
 # Tiles of operands that are broadcast, and of results of reductions and poolings
 
 
@@ -396,49 +348,6 @@ def test_too_many_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
         tile_map((6,), MEMORY, {"kind": "bias", "of": [4, 6], "rule": {"kind": "linear"}})
     grid = {"kind": "grid", "blocks": [2, 3]}
     check((6,), {"kind": "bias", "of": [4, 6], "rule": grid}, np.array([0, 0, 1, 1, 2, 2]))
-
-
-BAD_FOLLOWERS: list[tuple[tuple[int, ...], dict[str, Any], str]] = [
-    ((4,), {"kind": "bias", "of": [4, 6]}, "shape [4] from dimension 1 on does not broadcast"),
-    ((4, 6), {"kind": "bias", "of": [6]}, "shape [4, 6] from dimension -1 on does not"),
-    ((6,), {"kind": "bias", "of": [4, 6], "axis": 2}, "shape [6] from dimension 2 on does not"),
-    ((6,), {"kind": "bias", "of": [4, 6], "axis": -1}, "axis must be an integer of 0 or more"),
-    ((6,), {"kind": "bias"}, "rule 'bias': parameter 'of' is missing"),
-    ((6,), {"kind": "bias", "of": 6}, "of must be a list of integers, got 6"),
-    (
-        (6,),
-        {"kind": "bias", "of": [6], "rule": {"kind": "grid", "blocks": [1, 1]}},
-        "rule 'bias': rule 'grid': blocks has 2 entries for 1 dimensions",
-    ),
-    ((6,), {"kind": "bias", "of": [6], "rule": {"kind": "?"}}, "unknown rule '?'; known: linear"),
-    ((4,), {"kind": "reduction", "of": [4, 6], "axes": [2]}, "axes: 2 is no dimension of [4, 6]"),
-    (
-        (6,),
-        {"kind": "reduction", "of": [4, 6], "axes": [1]},
-        "shape [6] does not fit; [4] or [4, 1] is needed",
-    ),
-    ((4,), {"kind": "reduction", "of": [4, 0], "axes": [1]}, "of [4, 0] nothing is reduced"),
-    ((4, 3), {"kind": "pooling", "of": [4], "strides": [2]}, "shape [4, 3] does not fit windows"),
-    ((3, 3), {"kind": "pooling", "of": [4, 6], "strides": [2]}, "does not fit windows over the"),
-    ((4,), {"kind": "pooling", "of": [6], "strides": [2]}, "dimension 0: a window lies behind"),
-    ((4,), {"kind": "pooling", "of": [6], "strides": [0]}, "strides[0] must be an integer of 1"),
-    (
-        (3,),
-        {"kind": "pooling", "of": [6], "strides": [2], "padding": [0, 0]},
-        "padding must have 1 entries, got 2",
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("shape", "rule", "reason"), BAD_FOLLOWERS, ids=[row[2] for row in BAD_FOLLOWERS]
-)
-def test_bad_parameters_of_followers(
-    shape: tuple[int, ...], rule: dict[str, Any], reason: str
-) -> None:
-    """A wrong number or shape is refused in one line, which says what is needed."""
-    with refused(reason):
-        tile_map(shape, MEMORY, rule)
 
 
 def test_the_halo_counts() -> None:

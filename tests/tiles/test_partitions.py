@@ -6,7 +6,6 @@ import itertools
 import math
 import random
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -264,35 +263,6 @@ def test_grid(dims: list[tuple[int, int]], first: int) -> None:
     found = tile_map(shape, memory, {"kind": "grid", "blocks": list(blocks), "first": first})
     assert found.tiles().tolist() == slow_grid(shape, blocks, first)
     assert found.at(np.arange(found.size)).tolist() == found.tiles().tolist()
-
-
-BAD: list[tuple[dict[str, Any], str]] = [
-    ({"kind": "linear", "grain": 0}, "rule 'linear': grain must be an integer of 1 or more"),
-    ({"kind": "linear", "grain": 1.5}, "grain must be an integer of 1 or more, got 1.5"),
-    (
-        {"kind": "linear", "min_elements_per_tile": -3},
-        "min_elements_per_tile must be an integer of 1 or more, got -3",
-    ),
-    ({"kind": "linear", "boxes": 1}, "boxes must be true or false, got 1"),
-    ({"kind": "grid"}, "rule 'grid': parameter 'blocks' is missing"),
-    ({"kind": "grid", "blocks": 4}, "blocks must be a list of integers, got 4"),
-    ({"kind": "grid", "blocks": "22"}, "blocks must be a list of integers, got '22'"),
-    ({"kind": "grid", "blocks": [2, 0]}, "blocks[1] must be an integer of 1 or more, got 0"),
-    ({"kind": "grid", "blocks": [2]}, "blocks has 1 entries for 2 dimensions"),
-    ({"kind": "grid", "blocks": [3, 3]}, "9 blocks from tile 0 on need more than the 8 tiles"),
-    (
-        {"kind": "grid", "blocks": [2, 3], "first": 3},
-        "6 blocks from tile 3 on need more than the 8 tiles",
-    ),
-    ({"kind": "grid", "blocks": [1, 1], "first": -1}, "first must be an integer of 0 or more"),
-]
-
-
-@pytest.mark.parametrize(("rule", "reason"), BAD, ids=[reason for _, reason in BAD])
-def test_bad_parameters(rule: dict[str, Any], reason: str) -> None:
-    """A wrong parameter is refused in one line, which says what is allowed."""
-    with refused(reason):
-        tile_map((4, 6), TileMemory(8, 1024), rule)
 
 
 # Elements of walks counted by tile, beside going through them

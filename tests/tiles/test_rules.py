@@ -126,26 +126,6 @@ def test_what_is_empty() -> None:
         hooked_tiles("broadcast", [nothing], [(1,)], MEMORY)
 
 
-UNFIT: list[tuple[str, list[tuple[int, ...]], str]] = [
-    ("same", [(8,)], "as many outputs as inputs are needed, each of its input's shape"),
-    ("same", [(2, 4), (2, 4)], "as many outputs as inputs are needed"),
-    ("normalisation", [(3,)], "output shape [3] is no reduction of [2, 4]"),
-    ("reduce", [(2, 3)], "output shape [2, 3] is no reduction of [2, 4]"),
-    ("reduce", [(4, 2, 1)], "output shape [4, 2, 1] is no reduction of [2, 4]"),
-    ("broadcast", [(2,)], "output shape [2] does not broadcast to [2, 4]"),
-    ("broadcast", [(1, 2, 4)], "output shape [1, 2, 4] does not broadcast to [2, 4]"),
-    ("pool", [(4,)], "output shape [4] has no windows over [2, 4]"),
-    ("pool", [(2, 5)], "output shape [2, 5] has no windows over [2, 4]"),
-]
-
-
-@pytest.mark.parametrize(("name", "shapes", "reason"), UNFIT)
-def test_shapes_that_do_not_fit(name: str, shapes: list[tuple[int, ...]], reason: str) -> None:
-    """Shapes that a hook is not for become one line that names it."""
-    with refused(f"hook {name!r}: {reason}"):
-        hooked_tiles(name, [SQUARE], shapes, MEMORY)
-
-
 def test_names() -> None:
     """Unknown names are refused, and so are those of the package and what is no hook."""
     with refused("unknown hook 'softmax'; known: same, normalisation, reduce, broadcast, pool"):
