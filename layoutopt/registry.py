@@ -24,8 +24,7 @@ from layoutopt.base.result import Result, Stopped
 from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.greedy0 import Heuristic
-from layoutopt.lowering.maps import Elements
+from layoutopt.lowering.greedy0 import Elements, Heuristic
 from layoutopt.network.problem import IntArray, Labelling, Method, split
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from layoutopt.check.elements import evaluate
 from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering import heuristics
+from layoutopt.lowering.greedy0 import Elements
 from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
-from layoutopt.lowering.maps import Elements
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.machine.test_capacitated import full

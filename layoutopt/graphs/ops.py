@@ -314,6 +314,10 @@ class Reshape(UnwindingOp, frozen=True, kw_only=True, tag="reshape"):
         return (shape,)
 
 
+KeepsOrder: TypeAlias = SumLike | Identity | Flatten | Squeeze | Reshape
+"""Views whose elements have the row-major positions of those that they come from."""
+
+
 class DimShuffle(UnwindingOp, frozen=True, kw_only=True, tag="dim_shuffle"):
     """A permutation of dimensions, as of ``numpy.transpose``."""
 

@@ -22,8 +22,7 @@ from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import moves
 from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
-from layoutopt.lowering.greedy0 import Greedy, greedy0, relevant
-from layoutopt.lowering.maps import Elements, Path, inverse, missing_below
+from layoutopt.lowering.greedy0 import Elements, Greedy, Path, greedy0, inverse, relevant
 
 STEPS = 2 * 10**5  # how many steps may be taken; see `Equations`
 
@@ -317,7 +316,7 @@ class _Ways:
         return self.sorted[t]
 
     def _boxes(self, t: int) -> list[Box]:
-        for out in missing_below(self.graph, t, self.found):
+        for out in self.graph.view_order([t], self.found):
             self.found[out] = merged(self._of(out), self.equations)
         return self.found[t]
 

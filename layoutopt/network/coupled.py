@@ -318,10 +318,9 @@ class _Solver:
         if cells(work) > SEARCHED:
             self._rebuild(self.limits)
             return bound
-        written = write(work) if work.size() < LARGEST else None
-        given = None if written is None else with_rows(written, rows.one_sided(work))
-        if written is not None and given is not None:
-            return self._search_programme(work, rows, written, *coarse(given), bound)
+        stated = _stated(work, rows)
+        if stated is not None:
+            return self._search_programme(work, rows, *stated, bound)
         if _Branching(self, work, rows, None).run():
             return self._proved()
         return bound
@@ -483,14 +482,25 @@ class _Part(_Solver):
 
     def _decide(self, work: Work, rows: RowSet, bound: int) -> int:
         """Search for one turn."""
-        written = write(work) if work.size() < LARGEST else None
-        given = None if written is None else with_rows(written, rows.one_sided(work))
-        if written is None or given is None or find_spec("ortools") is None:
+        stated = _stated(work, rows)
+        if stated is None or find_spec("ortools") is None:
             _Branching(self, work, rows, BRANCHES).run()
             return bound
-        small, unit = coarse(given)
-        found = cpsat.solve(small, self.limits.turn(TURN), None)
+        written, given, unit = stated
+        found = cpsat.solve(given, self.limits.turn(TURN), None)
         return bound if found.infeasible else self._take_point(work, written, found, unit, bound)
+
+
+def _stated(work: Work, rows: RowSet) -> tuple[WrittenWork, Programme, int] | None:
+    """Return what is left as a programme of small objective, with rows, and its unit.
+
+    ``None`` where numbers are too large.
+    """
+    if work.size() >= LARGEST:
+        return None
+    written = write(work)
+    given = with_rows(written, rows.one_sided(work))
+    return None if given is None else (written, *coarse(given))
 
 
 def _charged(

@@ -121,7 +121,7 @@ def close_domains(network: Network) -> ClosedNetwork:
     pays = np.zeros(count, np.int64)
     np.add.at(pays, of[network.equal_edges[:, 0]], (network.equal_costs > 0).astype(np.int64))
     size = np.bincount(of, minlength=count)
-    opened = np.array([domain.open for domain in network.domains], bool)[network.domain_of]
+    opened = network.opened
     domains: dict[tuple[int, int], int] = {}
     domain_of = []
     by_root: dict[int, Array] = {}

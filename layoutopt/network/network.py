@@ -283,7 +283,7 @@ class Network:
         if len(wrong):
             raise InputError(f"{self._edge(self.equal_edges, wrong[0])} have different domains")
         sizes = self.sizes[self.ties]
-        wrong = np.flatnonzero((sizes[:, 0] != sizes[:, 1]) | self._open(self.ties))
+        wrong = np.flatnonzero((sizes[:, 0] != sizes[:, 1]) | self.opened[self.ties].any(axis=1))
         for i in wrong:
             if self.domain_of[self.ties[i, 0]] != self.domain_of[self.ties[i, 1]]:
                 raise InputError(f"{self._edge(self.ties, i)} are tied but have different labels")
@@ -358,7 +358,7 @@ class Network:
             return
         if self.table_of.min() < 0 or self.table_of.max() >= len(self.tables):
             raise InputError(f"tables are 0 to {len(self.tables) - 1}")
-        opened = np.flatnonzero(self._open(self.table_edges))
+        opened = np.flatnonzero(self.opened[self.table_edges].any(axis=1))
         if len(opened):
             edge = self._edge(self.table_edges, opened[0])
             raise InputError(f"{edge} have a table, which needs closed domains")
@@ -370,10 +370,11 @@ class Network:
             sizes = f"{got[0]} x {got[1]}, their labels are {need[0]} x {need[1]}"
             raise InputError(f"{edge} have a table of {sizes}")
 
-    def _open(self, ends: Array) -> Array:
-        """Return whether either end of an edge has an open domain."""
+    @property
+    def opened(self) -> Array:
+        """Whether each node's domain is open, shape ``(nodes,)``."""
         opened = np.array([domain.open for domain in self.domains], bool)
-        return np.asarray(opened[self.domain_of[ends]].any(axis=1))
+        return np.asarray(opened[self.domain_of])
 
     def _edge(self, ends: Array, place: Any) -> str:
         u, v = ends[int(place)]
@@ -409,7 +410,7 @@ class Network:
         if labels.shape != (len(self),) or labels.dtype.kind not in "iu":
             raise InputError(f"{len(self)} nodes need as many whole numbers, got {labels.shape}")
         sizes = self.sizes
-        opened = np.array([domain.open for domain in self.domains], bool)[self.domain_of]
+        opened = self.opened
         owner = np.clip(labels - sizes, 0, max(len(self) - 1, 0))
         fresh = opened & (labels >= sizes) & (labels < sizes + len(self))
         if len(self):

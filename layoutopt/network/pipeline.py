@@ -448,13 +448,12 @@ def _labelled(network: Network, of: Array, count: int) -> Array:
     """
     found = np.ones(count, bool)
     found[of[network.table_edges[:, 0]]] = False
-    closed_node = ~np.array([domain.open for domain in network.domains], bool)[network.domain_of]
     pays = network.equal_costs > 0
     hard = np.zeros(count, bool)
     hard[of[network.equal_edges[pays.astype(bool), 0]]] = True
     hard[of[network.banned[:, 0]]] = True
     shut = np.zeros(count, bool)
-    shut[of[closed_node]] = True
+    shut[of[~network.opened]] = True
     return found & ~(shut & hard)
 
 
@@ -464,7 +463,7 @@ def _by_labels(part: Network, limits: Limits, start: Array | None, solver: str) 
     begin = np.cumsum([0, *(domain.size for domain in part.domains)])
     shift = begin[part.domain_of]
     named = int(begin[-1])
-    closed_node = ~np.array([domain.open for domain in part.domains], bool)[part.domain_of]
+    closed_node = ~part.opened
     top = _largest_costs(part)  # what each label of a closed domain earns is relative to it
     top[~closed_node] = 0
     table = {
@@ -531,5 +530,4 @@ def _named(part: Network, labels: Array, shift: Array, named: int) -> Array:
     groups = np.column_stack([of, labels])
     _, first, group = np.unique(groups, axis=0, return_index=True, return_inverse=True)
     fresh = sizes + first[group.reshape(-1)]
-    shut = ~np.array([domain.open for domain in part.domains], bool)[part.domain_of]
-    return np.where(own, labels - shift, np.where(shut, 0, fresh))
+    return np.where(own, labels - shift, np.where(part.opened, fresh, 0))

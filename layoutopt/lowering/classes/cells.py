@@ -63,9 +63,7 @@ def flat_elements(cells: Representatives, part: int) -> IntArray:
     total: IntArray = np.zeros((), np.int64)
     for s in cells.orbits.slotted.of[part]:
         slot = cells.orbits.slotted.slots[s]
-        run, step = cells.run[s], cells.place[s]
-        step = np.where(runs.reversed[run], runs.length[run] - 1 - step, step)
-        total = total[..., None] + slot.flats(runs.start[run] + step)
+        total = total[..., None] + slot.flats(runs.values(cells.run[s], cells.place[s]))
     return total
 
 

@@ -517,8 +517,7 @@ def _follow(
     targets = orbits.slotted.of[origin]
     for s, i in zip(targets, np.unravel_index(cell, cells.shape(origin)), strict=True):
         run, place = cells.run[s][i], cells.place[s][i]
-        down = runs.reversed[run]
-        value = runs.start[run] + np.where(down, runs.length[run] - 1 - place, place)
+        value = runs.values(run, place)
         for a, choice in enumerate(choices):
             strand, at = first[a][:, here[a]]
             same = np.flatnonzero((runs.strand[run] == strand) & (place == at))

@@ -188,6 +188,11 @@ class Runs:
         found: IntArray = a + np.searchsorted(self.start[a:b], values, side="right") - 1
         return found
 
+    def values(self, run: IntArray, place: IntArray) -> IntArray:
+        """Return the slot values of runs at positions ``place`` of their strands."""
+        down = self.reversed[run]
+        return np.asarray(self.start[run] + np.where(down, self.length[run] - 1 - place, place))
+
 
 @dataclass(frozen=True, eq=False)
 class Joins:

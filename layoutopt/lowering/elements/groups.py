@@ -20,17 +20,7 @@ import numpy as np
 
 from layoutopt.base.numbers import unique
 from layoutopt.graphs.locations import FixedElements, Tiled, flow
-from layoutopt.graphs.ops import (
-    Array,
-    Flatten,
-    Identity,
-    Kind,
-    Reshape,
-    Source,
-    Squeeze,
-    SumLike,
-    size,
-)
+from layoutopt.graphs.ops import Array, KeepsOrder, Kind, Source, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.network.components import components, reached, strong_components
 from layoutopt.network.problem import IntArray
@@ -83,7 +73,7 @@ def first_alike(graph: GraphStore) -> list[int]:
     """
     firsts = list(range(len(graph.shapes)))
     for i, op in enumerate(graph.ops):
-        if isinstance(op, SumLike | Identity | Reshape | Flatten | Squeeze):
+        if isinstance(op, KeepsOrder):
             [out], [carrier] = graph.op_outputs[i], graph.carriers(i)
             if graph.shapes[out] == graph.shapes[carrier]:
                 firsts[out] = firsts[carrier]
@@ -161,7 +151,7 @@ def _tensor_key(
             return "tiled", shape, op.tiles[t - graph.op_outputs[producer][0]].key
         return "fixed", shape, op.mapping if isinstance(op, Source) else None
     carriers = tuple(local[firsts[c]] for c in graph.carriers(producer))
-    if isinstance(op, Reshape | Flatten | Squeeze | Identity | SumLike):
+    if isinstance(op, KeepsOrder):
         return "reshape", carriers, shape
     fields = tuple(getattr(op, f) for f in op.__struct_fields__ if f not in ("id", "inputs"))
     return type(op).__name__, carriers, fields
