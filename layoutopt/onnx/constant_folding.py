@@ -11,7 +11,7 @@ Reshape to ``(batch, 12, 64)`` is one to ``(-1, 12, 64)``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isqrt, prod
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -90,32 +90,13 @@ class Part:
     results: list[str]
 
 
-def folded_parts(
-    nodes: Sequence[NodeProto],
-    constants: Mapping[str, Known],
-    types: Mapping[str, TypeProto | None],
-    kept: Collection[str],
-    barred: Container[str],
-) -> tuple[list[Part], set[int]]:
-    """Return what is to be computed of a graph, and the numbers of the nodes that then go.
+class Folding:
+    """What is to be computed of a graph, and the nodes that then go.
 
-    Parameters
-    ----------
-    nodes
-        The nodes, in order.
-    constants
-        Those that they may read.
-    types
-        What is known of results.
-    kept
-        Names that are read from outside: the graph's outputs.
-    barred
-        Results that could not be computed.
+    Its nodes come in order; ``constants`` are those that they may read, ``kept`` the names that
+    are read from outside, and ``barred`` results that could not be computed.
     """
-    return _Folding(nodes, constants, types, set(kept), barred).parts()
 
-
-class _Folding:
     def __init__(
         self,
         nodes: Sequence[NodeProto],
@@ -132,26 +113,28 @@ class _Folding:
         self.joined: dict[str, str] = {}
 
     def parts(self) -> tuple[list[Part], set[int]]:
-        chosen = [k for k, node in enumerate(self.nodes) if self._choose(k, node)]
+        """Return what is to be computed, and the numbers of the nodes that then go."""
+        nodes = self.nodes
+        chosen = [k for k, node in enumerate(nodes) if self._choose(k, node)]
         if not chosen:
             return [], set()
         numbers = set(chosen)
         groups: dict[str, list[int]] = {}
         for k in chosen:
-            names = self._large_names(self.nodes[k])
+            names = self._large_names(nodes[k])
             groups.setdefault(self._root(names[0]) if names else "", []).append(k)
-        outside = self._read(k for k in range(len(self.nodes)) if k not in numbers) | self.kept
+        outside = self._read(k for k in range(len(nodes)) if k not in numbers) | self.kept
         for group, members in groups.items():
-            moved = any(self.nodes[k].op_type == "Transpose" for k in members)
+            moved = any(nodes[k].op_type == "Transpose" for k in members)
             if group and not moved and self._grows(members, outside):
-                numbers -= {k for k in members if self._large_results(self.nodes[k])}
-        outside = self._read(k for k in range(len(self.nodes)) if k not in numbers) | self.kept
+                numbers -= {k for k in members if not self.large.keys().isdisjoint(nodes[k].output)}
+        outside = self._read(k for k in range(len(nodes)) if k not in numbers) | self.kept
         found = []
         for members in groups.values():
             own = [k for k in members if k in numbers]
-            wanted = [x for k in own for x in self.nodes[k].output if x in outside]
+            wanted = [x for k in own for x in nodes[k].output if x in outside]
             if wanted:
-                found.append(Part([self.nodes[k] for k in self._ancestors(own)], wanted))
+                found.append(Part([nodes[k] for k in self._ancestors(own)], wanted))
         return found, numbers
 
     def _choose(self, k: int, node: NodeProto) -> bool:
@@ -205,9 +188,6 @@ class _Folding:
 
     def _large_names(self, node: NodeProto) -> list[str]:
         return [x for x in (*node.input, *node.output) if x and self._size(x)]
-
-    def _large_results(self, node: NodeProto) -> bool:
-        return any(x in self.large for x in node.output)
 
     def _root(self, name: str) -> str:
         while name in self.joined and self.joined[name] != name:
@@ -295,18 +275,11 @@ def _one_by_one(model: ModelProto, part: Part, inputs: Arrays) -> tuple[Arrays, 
                 failed.update(results)
             else:
                 found.update(zip(results, other, strict=True))
-        for name in _done(uses, node):
-            if name not in part.results:
+        for name in node.input:
+            uses[name] -= 1
+            if not uses[name] and name not in part.results:
                 found.pop(name, None)
     return {x: found[x] for x in part.results if x in found}, failed
-
-
-def _done(uses: Counter[str], node: NodeProto) -> Iterator[str]:
-    """Yield what nobody reads any more behind a node."""
-    for name in node.input:
-        uses[name] -= 1
-        if not uses[name]:
-            yield name
 
 
 Entries: TypeAlias = NDArray[Any]
@@ -399,16 +372,18 @@ def _entries(
     if node.op_type == "Gather" and data.ndim == 1 and others[0] is not None:
         indices = others[0]
         inside = indices.ndim <= 1 and np.all((indices >= -len(data)) & (indices < len(data)))
-        return _picked(data, indices) if inside else None
+        if not inside:
+            return None
+        return _array([data[int(k)] for k in indices.reshape(-1)]).reshape(indices.shape)
     if node.op_type == "Slice" and data.ndim == 1 and 2 <= len(others) <= 4:
         bounds = [None if other is None else int(other.reshape(-1)[0]) for other in others]
         start, stop, _, step = [*bounds, None, None][:4]
         if start is None or stop is None:
             return None
         return data[[*sliced(len(data), start, stop, step or 1)]]
-    if node.op_type in ("Squeeze", "Unsqueeze") and data.size == 1:
-        return data.reshape(()) if node.op_type == "Squeeze" else _one(data)
-    return None
+    if node.op_type == "Squeeze" and data.size == 1:
+        return data.reshape(())
+    return data.reshape(1) if node.op_type == "Unsqueeze" and data.ndim == 0 else None
 
 
 def _of(
@@ -431,12 +406,3 @@ def _array(sizes: Sequence[int | str | None]) -> Entries:
     found = np.empty(len(sizes), object)
     found[:] = sizes
     return found
-
-
-def _picked(data: Entries, indices: NDArray[Any]) -> Entries:
-    return _array([data[int(k)] for k in indices.reshape(-1)]).reshape(indices.shape)
-
-
-def _one(data: Entries) -> Entries | None:
-    """Return a single size as a list of one; None if it would get a second axis."""
-    return data.reshape(1) if data.ndim == 0 else None

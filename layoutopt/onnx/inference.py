@@ -17,6 +17,7 @@ from layoutopt.onnx.declared import input_names, types_of
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.protobuf import (
     SMALL,
+    all_nodes,
     bodies,
     copied,
     first_line,
@@ -60,7 +61,7 @@ def infer_shapes(model: ModelProto, **options: bool) -> ModelProto:
     from onnx import shape_inference
 
     _without_negative_sizes(model)
-    types = {node.op_type for node in _nodes(model)}
+    types = {node.op_type for node in all_nodes(model.graph)}
     if "Slice" in types and any(x in SHRINKING or type_facts(x).takes_room for x in types):
         _check_slices(model, options.get("data_prop", False))
     return shape_inference.infer_shapes(model, **options)
@@ -72,7 +73,7 @@ def _check_slices(model: ModelProto, data_prop: bool) -> None:
 
     trial = copied(model)
     trial.opset_import.append(helper.make_opsetid(UNREAD, 1))
-    slices = [n for g in graphs(trial.graph) for n in g.node if n.op_type == "Slice"]
+    slices = [node for node in all_nodes(trial.graph) if node.op_type == "Slice"]
     for node in slices:
         node.domain = UNREAD
     while slices:
@@ -122,7 +123,7 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
 
     known = (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError)
     old = versions_of(model).get("", SINCE_AXES_FROM_THE_LAST) < SINCE_AXES_FROM_THE_LAST
-    every = enumerate(_nodes(model))
+    every = enumerate(all_nodes(model.graph))
     hidden = [k for k, n in every if is_misread(n) or (old and _counts_from_the_last(n))]
     try:
         _set_domains(model, hidden, UNREAD)
@@ -252,10 +253,6 @@ def _sizes(kind: TypeProto | None, names: Container[str]) -> Shape | None:
     return shape and tuple(x if isinstance(x, int) or x in names else None for x in shape)
 
 
-def _nodes(model: ModelProto) -> Iterator[NodeProto]:
-    return (node for graph in graphs(model.graph) for node in graph.node)
-
-
 def _set_domains(model: ModelProto, numbers: Collection[int], domain: str) -> None:
     """Set the domain of some nodes, :data:`UNREAD` or ONNX's own."""
     from onnx import helper
@@ -266,7 +263,7 @@ def _set_domains(model: ModelProto, numbers: Collection[int], domain: str) -> No
         model.opset_import.append(helper.make_opsetid(domain, 1))
     else:
         model.opset_import.pop()
-    for k, node in enumerate(_nodes(model)):
+    for k, node in enumerate(all_nodes(model.graph)):
         if k in numbers:
             node.domain = domain
 
@@ -309,7 +306,7 @@ def count_from_the_first(model: ModelProto, types: Mapping[str, TypeProto | None
         return False
     done = False
     held = {x.name: tuple(x.dims) for graph in graphs(model.graph) for x in graph.initializer}
-    for node in filter(_counts_from_the_last, _nodes(model)):
+    for node in filter(_counts_from_the_last, all_nodes(model.graph)):
         every = (held.get(name) or shape_of(types.get(name)) for name in node.input)
         shapes = [shape for shape in every if shape is not None]
         if not shapes or node.domain not in ("", UNREAD) or any(0 in shape for shape in shapes):
@@ -451,7 +448,9 @@ def tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
             if value.type.tensor_type.HasField("shape"):
                 known.add(value.name)
             types[value.name] = value.type.tensor_type.elem_type
-    places = ((node, place) for node in _nodes(model) for place in VECTORS.get(node.op_type, ()))
+    places = (
+        (node, place) for node in all_nodes(model.graph) for place in VECTORS.get(node.op_type, ())
+    )
     wanted = {node.input[n] for node, n in places if n < len(node.input)} - known - {""}
     told = False
     for graph in graphs(model.graph) if wanted else ():
@@ -485,7 +484,7 @@ def _is_short(model: ModelProto) -> bool:
     ONNX follows values element by element, through any number of them.
     """
     inside = [node for function in model.functions for node in function.node]
-    nodes = [node for graph in graphs(model.graph) for node in graph.node]
+    nodes = list(all_nodes(model.graph))
     if any(node.op_type in COUNTING for node in inside):
         return False
     sizes: dict[str, float] = {}

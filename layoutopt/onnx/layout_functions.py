@@ -14,7 +14,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Op, OperandLayouts, parse_operands
 from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Block, Layout
-from layoutopt.onnx.protobuf import copied, graphs, is_standard, set_items, versions_of
+from layoutopt.onnx.protobuf import all_nodes, copied, is_standard, set_items, versions_of
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.validate import kinds_of, schema
 
@@ -157,7 +157,7 @@ class LayoutFunctions:
         """Give a network the functions that its nodes call, and take away those that none does."""
         from onnx import helper
 
-        called = {(node.domain, node.op_type) for g in graphs(model.graph) for node in g.node}
+        called = {(node.domain, node.op_type) for node in all_nodes(model.graph)}
         mine = [f for f in self.known.values() if (f.domain, f.name) in called]
         others = [f for f in model.functions if not f.domain.startswith(f"{DOMAIN}.")]
         if [*others, *mine] == list(model.functions):

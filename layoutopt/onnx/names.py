@@ -106,9 +106,6 @@ def _rename(graph: GraphProto, names: Mapping[str, str]) -> None:
     own = defined(graph)
     names = {old: new for old, new in names.items() if old not in own}
     for node in graph.node:
-        for n, name in enumerate(node.input):
-            node.input[n] = names.get(name, name)
-        for body in bodies(node):
-            _rename(body, names)
+        rename(node, names)
     for value in graph.output:
         value.name = names.get(value.name, value.name)

@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from layoutopt.base.errors import InputError, needed
 from layoutopt.base.files import named, read_bytes, write_bytes, written
 from layoutopt.graphs.ops import Array
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+    from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 Message = TypeVar("Message")
 
@@ -110,12 +110,17 @@ def versions_of(model: ModelProto) -> dict[str, int]:
     return {"" if is_standard(x.domain) else x.domain: x.version for x in model.opset_import}
 
 
-def graphs(graph: GraphProto) -> Iterator[GraphProto]:
+def graphs(graph: GraphProto | FunctionProto) -> Iterator[GraphProto]:
     """Yield a graph and all graphs inside its nodes."""
     yield graph
     for node in graph.node:
         for body in bodies(node):
             yield from graphs(body)
+
+
+def all_nodes(graph: GraphProto | FunctionProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a graph or function, and of all graphs inside these."""
+    return (node for one in graphs(graph) for node in one.node)
 
 
 def bodies(node: NodeProto) -> Iterator[GraphProto]:
@@ -160,12 +165,11 @@ def names_read(nodes: Iterable[NodeProto]) -> set[str]:
 
 def captured(node: NodeProto) -> set[str]:
     """Return the names that the graphs inside a node read from outside."""
-    return {name for body in bodies(node) for name in _free_names(body)}
-
-
-def _free_names(graph: GraphProto) -> set[str]:
-    read = names_read(graph.node) | {x.name for x in graph.output}
-    return read - defined(graph) - {""}
+    found = set[str]()
+    for body in bodies(node):
+        read = names_read(body.node) | {x.name for x in body.output}
+        found |= read - defined(body) - {""}
+    return found
 
 
 def defined(graph: GraphProto) -> set[str]:
@@ -324,7 +328,9 @@ def write_proto(
     with written(path, overwrite=overwrite) as file, written(beside, overwrite=overwrite) as data:
         file.write(light)
         file.flush()  # no full disk comes between the two files when they get their names
-        _write_data(data, chosen)
+        for tensor in chosen:
+            data.write(bytes(_aligned(data.tell()) - data.tell()))
+            data.write(tensor.raw_data)
 
 
 def _pointing(model: ModelProto, chosen: list[TensorProto], file: str) -> ModelProto:
@@ -347,13 +353,6 @@ def _pointing(model: ModelProto, chosen: list[TensorProto], file: str) -> ModelP
             new.external_data.add(key=key, value=str(value))
         offset += length
     return light
-
-
-def _write_data(file: BinaryIO, tensors: list[TensorProto]) -> None:
-    """Write weights one after the other, each from a multiple of :data:`ALIGNMENT` on."""
-    for tensor in tensors:
-        file.write(bytes(_aligned(file.tell()) - file.tell()))
-        file.write(tensor.raw_data)
 
 
 def _aligned(offset: int) -> int:

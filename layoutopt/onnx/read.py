@@ -41,7 +41,7 @@ from layoutopt.onnx.protobuf import (
     type_of,
     versions_of,
 )
-from layoutopt.onnx.running import types_at_random
+from layoutopt.onnx.running import run_at_random
 from layoutopt.onnx.shapes import ShapedModel, infer, set_dims, with_known_shapes
 from layoutopt.onnx.validate import check_nodes, check_version, inlined, sort_nodes
 
@@ -196,19 +196,6 @@ def _roots(shaped: ShapedModel) -> dict[str, Shape]:
 
 STATES = {"sgd": (), "momentum": ("momentum",), "adam": ("m", "v")}
 """Optimisers, and the names of the states that each keeps for every trained tensor."""
-
-
-def check_training(training: str | None) -> None:
-    """Refuse an optimiser that does not exist.
-
-    Raises
-    ------
-    InputError
-        That names those that do.
-    """
-    if training is not None and training not in STATES:
-        allowed = ", ".join(STATES)
-        raise InputError(f"there is no training {training!r}; allowed: {allowed}")
 
 
 class Trainer:
@@ -514,7 +501,7 @@ def _measured(
     del model.graph.output[:]
     del model.graph.value_info[:]
     model.graph.output.extend(ValueInfoProto(name=name) for name in sorted(names))
-    found = types_at_random(model, SECONDS)
+    found = run_at_random(model, seconds=SECONDS, types=True)[1]
     return {
         name: helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(kind[0]), kind[1])
         for name, kind in found.items()
@@ -633,7 +620,8 @@ def read_network(
         If a file cannot be read, a dimension remains open, a shape cannot be inferred, or a
         node does not fit its operands.
     """
-    check_training(training)
+    if training is not None and training not in STATES:
+        raise InputError(f"there is no training {training!r}; allowed: {', '.join(STATES)}")
     values = read_attractions(attractions)
     model = load_model(path)
     kind = "from an ONNX network" if training is None else f"{training} step of an ONNX network"

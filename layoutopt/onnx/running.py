@@ -81,40 +81,6 @@ class NotRun(InputError):
     """Raised where onnxruntime cannot run a network."""
 
 
-def largest_difference(
-    before: ModelProto,
-    after: ModelProto,
-    freed: Mapping[str, Sequence[int]] | None = None,
-    seed: int = 0,
-    inputs: Arrays | None = None,
-) -> float:
-    """Run two networks on the same inputs, and return how much their outputs differ.
-
-    Parameters
-    ----------
-    before, after
-        Networks with the same inputs and outputs.  They run in onnxruntime, unoptimised.
-    freed
-        Inputs and outputs that have their axes in another order in the second: how each is
-        permuted, as for ``numpy.transpose``.
-    seed
-        Seed of random inputs: the first of :data:`DRAWS` that the first network runs on.
-    inputs
-        Inputs of the first network to be taken in place of random ones.
-
-    Returns
-    -------
-    float
-        The largest, over all outputs, of ``max |a - b| / max |a|``; infinity if shapes differ.
-
-    Raises
-    ------
-    InputError
-        If onnxruntime is missing, or cannot run one of them.
-    """
-    return Outputs(before, seed, inputs).difference(after, freed)
-
-
 class Outputs:
     """Outputs of an unoptimised network for some inputs.
 
@@ -202,51 +168,15 @@ def run(model: ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
 
 
 def run_at_random(
-    model: ModelProto, seed: int = 0
-) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-    """Return random inputs on which a network runs, and its outputs, unoptimised.
-
-    Parameters
-    ----------
-    model
-        The network.
-    seed
-        Seed of the inputs, drawn in the first of :data:`DRAWS` with which it runs.
-
-    Raises
-    ------
-    InputError
-        If onnxruntime is missing, or can run it with none: then it is :class:`NotRun`, and
-        says why it cannot with the first.
-    """
-    return _at_random(model, seed, None, types=False)
-
-
-def types_at_random(
-    model: ModelProto, seconds: float
-) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]] | None]:
-    """Return element types and shapes of outputs for random inputs, None for what is no tensor.
-
-    Parameters
-    ----------
-    model
-        The network.
-    seconds
-        How long it may run.
-
-    Raises
-    ------
-    InputError
-        As by :func:`run_at_random`.
-    """
-    found: dict[str, Any] = _at_random(model, 0, seconds, types=True)[1]
-    return found
-
-
-def _at_random(
-    model: ModelProto, seed: int, seconds: float | None, *, types: bool
+    model: ModelProto, seed: int = 0, seconds: float | None = None, *, types: bool = False
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Return random inputs on which a network runs, and its outputs, or types of these."""
+    """Return random inputs on which a network runs, unoptimised, and its outputs.
+
+    Inputs are drawn in the first of :data:`DRAWS` with which it runs.  With ``types``, an element
+    type and a shape stand for each output, None for what is no tensor.  Raises ``InputError`` if
+    onnxruntime is missing, or can run it with none: then it is :class:`NotRun`, and says why it
+    cannot with the first.
+    """
     end = time.monotonic() + (PATIENCE if seconds is None else seconds)
     first: NotRun | None = None
     with _session(model, seconds) as session:

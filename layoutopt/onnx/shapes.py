@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,6 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape
 from layoutopt.onnx.declared import (
-    Declared,
     contradictions,
     give_back,
     input_names,
@@ -21,10 +20,7 @@ from layoutopt.onnx.declared import (
 )
 from layoutopt.onnx.folding import fold, known_values
 from layoutopt.onnx.inference import with_shapes
-from layoutopt.onnx.protobuf import (
-    graphs,
-    is_standard,
-)
+from layoutopt.onnx.protobuf import graphs, is_standard
 from layoutopt.onnx.types import turned_axes, typed
 from layoutopt.onnx.validate import sort_nodes
 from layoutopt.onnx.weights import bare_model
@@ -95,7 +91,9 @@ def infer(model: ModelProto, dims: Mapping[str, int]) -> ShapedModel:
     declared = take_declared(model.graph)
     shaped = with_known_shapes(model)
     told = types_of(shaped.model.graph)
-    notes = _contradictions(declared, told)
+    lines = list(contradictions(declared, told))
+    more = f"; and {len(lines) - 1} more" if len(lines) > 1 else ""
+    notes = tuple(f"declared shapes that give way: {line}{more}" for line in lines[:1])
     needed = {name: kind for name, kind in declared.items() if name not in shaped.shapes}
     if any(needed.values()):
         give_back(shaped.model.graph, needed, told)
@@ -118,13 +116,6 @@ def with_known_shapes(model: ModelProto) -> ShapedModel:
             return ShapedModel(model, shapes, known_values(model.graph), _no_tensors(model))
 
 
-def _contradictions(declared: Declared, told: Declared) -> tuple[str, ...]:
-    """Return a line, or none, on declared shapes that contradict what follows from the nodes."""
-    lines = list(contradictions(declared, told))
-    more = f"; and {len(lines) - 1} more" if len(lines) > 1 else ""
-    return tuple(f"declared shapes that give way: {line}{more}" for line in lines[:1])
-
-
 def set_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
     """Write the given sizes down, and forget all other symbols but those of inputs."""
     names: dict[str, None] = {}
@@ -134,10 +125,7 @@ def set_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
     for graph in graphs(model.graph):
         inputs = {x.name for x in graph.input}
         for value in (*graph.input, *graph.value_info, *graph.output):
-            for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-                name = dim.dim_param or f"{value.name}.{axis}"
-                if dim.HasField("dim_value") and dim.dim_value >= 0:
-                    continue
+            for name, dim in _open_dims(value):
                 if value.name in inputs:
                     names[name] = None
                 if name in dims:
@@ -163,20 +151,18 @@ def _check_inputs(model: ModelProto) -> None:
             raise InputError(f"input {value.name!r} is no tensor, but a sequence, map or optional")
         if not value.type.tensor_type.HasField("shape"):
             raise InputError(f"input {value.name!r} has no shape, not even a rank")
-        open_dims = _open_dims(value)
+        open_dims = dict(_open_dims(value))
         if open_dims:
             flags = " ".join(f"--dim {name}=SIZE" for name in open_dims)
             names = ", ".join(map(repr, open_dims))
             raise InputError(f"input {value.name!r}: the size of {names} is open; give {flags}")
 
 
-def _open_dims(value: ValueInfoProto) -> list[str]:
-    names = [
-        dim.dim_param or f"{value.name}.{axis}"
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim)
-        if not (dim.HasField("dim_value") and dim.dim_value >= 0)
-    ]
-    return list(dict.fromkeys(names))
+def _open_dims(value: ValueInfoProto) -> Iterator[tuple[str, TensorShapeProto.Dimension]]:
+    """Yield the dimensions of a tensor without a size, and what a caller may call them."""
+    for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+        if not (dim.HasField("dim_value") and dim.dim_value >= 0):
+            yield dim.dim_param or f"{value.name}.{axis}", dim
 
 
 def _known_shapes(model: ModelProto) -> dict[str, Shape]:

@@ -23,10 +23,10 @@ from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.onnx.constant_folding import (
     LARGEST_PRODUCT,
+    Folding,
     Known,
     computed,
     entries_of,
-    folded_parts,
     known_elements,
     known_sizes,
     reshape_target,
@@ -564,8 +564,9 @@ class _Simplifier:
         for k, node in enumerate(graph.node):
             self._settle_reshape(graph, node, entries)
             self._settle_range(graph, node, scope)
-            known = known_sizes(entries.get(node.output[0]))
-            value = self._size(node) if node.op_type == "Size" else known
+            value = known_sizes(entries.get(node.output[0]))
+            if node.op_type == "Size" and self.keys.is_standard(node):
+                value = shape_value(node, shape_of(self.types.get(node.input[0])))
             if value is not None:
                 results[node.output[0]] = value
                 scope.constants[node.output[0]] = Known(_kind(value), value.shape, True)
@@ -573,7 +574,7 @@ class _Simplifier:
         constants = {} if self.model.training_info else scope.constants  # which it may change
         tensors = {x.name: x for x in graph.initializer}
         local = {n: x for n, x in constants.items() if x.own or n in scope.values}
-        parts, numbers = folded_parts(graph.node, local, self.types, fixed, self.barred)
+        parts, numbers = Folding(graph.node, local, self.types, fixed, self.barred).parts()
 
         def value_of(name: str) -> NDArray[Any]:
             if name in results or name in scope.values:
@@ -638,11 +639,6 @@ class _Simplifier:
                 node.input[k] = self.names.fresh(f"{given}_value")
                 self._add_constant(graph, node.input[k], value.reshape(()))
                 self.again = True
-
-    def _size(self, node: NodeProto) -> NDArray[Any] | None:
-        """Return how many elements a tensor has, where that is known."""
-        kind = self.types.get(node.input[0]) if self.keys.is_standard(node) else None
-        return shape_value(node, shape_of(kind))
 
     def _fits(self, name: str, value: object) -> bool:
         """Return whether a result is what was expected of it."""

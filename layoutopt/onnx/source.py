@@ -109,30 +109,21 @@ def check_network(model: ModelProto) -> dict[str, int]:
     InputError
         If its operator set is not read, or it is not well-formed; in one line.
     """
-    versions = _versions(model)
+    versions = versions_of(model)
+    if "" not in versions:
+        raise InputError("it does not tell which version of ONNX's operator set it follows")
+    check_version(model, OLDEST)
     made = {x.name for x in (*model.graph.input, *model.graph.initializer)}
     if not model.graph.node and not made.intersection(x.name for x in model.graph.output):
         raise InputError("is no ONNX model: it has no graph with nodes")
     if not model.graph.output:
         raise InputError("the network has no outputs")
-    _check_inputs(model)
-    check_functions(model)
-    check_nodes(model)
-    return versions
-
-
-def _versions(model: ModelProto) -> dict[str, int]:
-    versions = versions_of(model)
-    if "" not in versions:
-        raise InputError("it does not tell which version of ONNX's operator set it follows")
-    check_version(model, OLDEST)
-    return versions
-
-
-def _check_inputs(model: ModelProto) -> None:
     for value in model.graph.input:
         if not value.type.WhichOneof("value"):
             raise InputError(f"input {value.name!r} has no type")
+    check_functions(model)
+    check_nodes(model)
+    return versions
 
 
 class _Reader:
@@ -201,7 +192,7 @@ class _Reader:
         constants = {name: x for name, x in constants.items() if name not in given}
         self._roots(scope, proto, known, constants)
         originals = {tuple(node.output): node for node in proto.node}
-        nodes = [node for node in known.node if not _is_constant(node, constants)]
+        nodes = [n for n in known.node if not n.output or n.output[0] not in constants]
         for node, name in zip(nodes, list(self._op_names(nodes)), strict=True):
             self.nodes[name] = original = originals[tuple(node.output)]
             op = self._op(node, name, scope, values)
@@ -312,10 +303,6 @@ def _constants(
             old = originals.get(node.output[0], node)
             found[node.output[0]] = old if old.op_type == node.op_type else node
     return found
-
-
-def _is_constant(node: NodeProto, constants: Mapping[str, Constant]) -> bool:
-    return bool(node.output) and node.output[0] in constants
 
 
 def _check_shapes(graph: ConversionGraph, op: Op, doubtful: set[str]) -> None:

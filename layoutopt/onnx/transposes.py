@@ -16,7 +16,7 @@ from layoutopt.conversion.result import Tally
 from layoutopt.graphs.ops import Array
 from layoutopt.onnx.declared import Declared, types_of
 from layoutopt.onnx.folding import known_values
-from layoutopt.onnx.protobuf import bodies, graphs, is_standard, write_proto
+from layoutopt.onnx.protobuf import all_nodes, bodies, is_standard, write_proto
 from layoutopt.onnx.result import PREFIX
 from layoutopt.onnx.running import large_tensors, not_run
 from layoutopt.onnx.runtime import POLL, RunError, Session
@@ -88,14 +88,13 @@ class GivenTransposes:
         size 1 move.  One that no longer moves anything is gone.
         """
         left, copies = dict(self.found), list[tuple[str, int, bool]]()
-        for one in graphs(graph):
-            for node in one.node:
-                for entry in [x for x in node.metadata_props if x.key == GIVEN]:
-                    known = self.found[entry.value]
-                    there = node.op_type == "Transpose" and (known[2] or not _stays(node, types))
-                    if there and left.pop(entry.value, None) is None:
-                        copies.append(known)
-                    node.metadata_props.remove(entry)
+        for node in all_nodes(graph):
+            for entry in [x for x in node.metadata_props if x.key == GIVEN]:
+                known = self.found[entry.value]
+                there = node.op_type == "Transpose" and (known[2] or not _stays(node, types))
+                if there and left.pop(entry.value, None) is None:
+                    copies.append(known)
+                node.metadata_props.remove(entry)
         moved = [(name, size) for name, size, free in left.values() if not free]
         again = [size for _, size, free in copies if not free]
         count = len(moved) - len(again)

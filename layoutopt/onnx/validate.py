@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.onnx.protobuf import (
+    all_nodes,
     bodies,
     captured,
     copied,
     first_line,
-    graphs,
     is_standard,
     set_items,
     title,
+    type_of,
     versions_of,
 )
 
@@ -102,8 +103,7 @@ def one_input_each(model: ModelProto) -> tuple[ModelProto, list[str]]:
     """
 
     def surplus(model: ModelProto) -> list[NodeProto]:
-        nodes = (node for graph in graphs(model.graph) for node in graph.node)
-        meant = (node for node in nodes if node.op_type == "Identity" and is_standard(node.domain))
+        meant = (node for node in all_nodes(model.graph) if type_of(node) == "Identity")
         return [node for node in meant if len(node.input) > 1]
 
     if not surplus(model):
@@ -159,10 +159,9 @@ def check_nodes(model: ModelProto) -> None:
         If a node has more or fewer inputs or outputs than its op, or an attribute of another kind.
     """
     versions = versions_of(model)
-    for graph in graphs(model.graph):
-        for node in graph.node:
-            with errors_at(title(node)):
-                _check(node, versions.get("", 1))
+    for node in all_nodes(model.graph):
+        with errors_at(title(node)):
+            _check(node, versions.get("", 1))
 
 
 def _check(node: NodeProto, version: int) -> None:
@@ -273,22 +272,15 @@ def _inlined_in_turn(model: ModelProto, kept: Collection[tuple[str, str]]) -> Mo
     model = copied(model)
     while True:
         defaults = {(f.domain, f.name): f.attribute_proto for f in model.functions}
-        for node in _all_nodes(model.graph.node):
+        for node in all_nodes(model.graph):
             given = {a.name for a in node.attribute}
             known = defaults.get((node.domain, node.op_type), ())
             node.attribute.extend(a for a in known if a.name not in given)
-        inner = {(n.domain, n.op_type) for f in model.functions for n in _all_nodes(f.node)}
+        inner = {(n.domain, n.op_type) for f in model.functions for n in all_nodes(f)}
         outer = [key for key in defaults if key not in inner and key not in kept]
         if not outer:
             return model
         model = onnx.inliner.inline_selected_functions(model, outer)
-
-
-def _all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    for node in nodes:
-        yield node
-        for body in bodies(node):
-            yield from _all_nodes(body.node)
 
 
 def check_functions(model: ModelProto) -> None:

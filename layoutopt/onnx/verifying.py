@@ -12,6 +12,7 @@ from layoutopt.onnx.attributes import attributes
 from layoutopt.onnx.declared import take_declared, types_of
 from layoutopt.onnx.inference import infer_shapes, is_misread, tell_ranks
 from layoutopt.onnx.protobuf import (
+    all_nodes,
     bodies,
     copied,
     first_line,
@@ -46,7 +47,7 @@ def fault(before: ModelProto, after: ModelProto) -> str:
     if reason and _tell_options(after):
         reason = _fault(before, after)
     held = overridable(after)
-    misread = any(is_misread(node) for graph in graphs(after.graph) for node in graph.node)
+    misread = any(map(is_misread, all_nodes(after.graph)))
     defaults = reason and held and not _fault(before, _without_defaults(after, held))
     if reason and (misread or defaults):
         _open_contradicted(after)

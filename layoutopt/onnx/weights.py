@@ -23,6 +23,7 @@ from layoutopt.onnx.protobuf import (
     is_standard,
     set_items,
     sparse_as_inputs,
+    type_of,
 )
 
 if TYPE_CHECKING:
@@ -94,11 +95,11 @@ def without_weights(model: ModelProto) -> ModelProto:
         elif tensor.name not in inputs:
             _add_input(light.graph, tensor.name, tensor)
     for node in model.graph.node:
-        held = [a.t for a in node.attribute if a.HasField("t")]
-        if node.op_type == "Constant" and held and element_count(held[0]) > SMALL:
-            _add_input(light.graph, node.output[0], held[0])
-        else:
+        large = _large_value(node)
+        if large is None:
             light.graph.node.append(node)
+        else:
+            _add_input(light.graph, node.output[0], large)
     return light
 
 
@@ -178,12 +179,9 @@ def read_values(constant: Constant | SparseTensorProto, name: str) -> NDArray[An
 
 def _large_value(node: NodeProto) -> TensorProto | None:
     """Return the value of a node that makes a large constant, else None."""
-    if node.op_type == "Constant" and is_standard(node.domain):
-        for attribute in node.attribute:
-            if attribute.name == "value" and element_count(attribute.t) > SMALL:
-                tensor: TensorProto = attribute.t
-                return tensor
-    return None
+    attribute = _constant_attribute(node, "value")
+    large = attribute is not None and element_count(attribute.t) > SMALL
+    return attribute.t if large else None
 
 
 def add_weight(
@@ -192,11 +190,6 @@ def add_weight(
     """Add a large weight without its data, and note it."""
     graph.initializer.add(name=name, data_type=tensor.data_type, dims=tensor.dims)
     weights[name] = tensor
-
-
-def is_filled(constant: NodeProto) -> bool:
-    """Return whether a constant node fills a shape with one value."""
-    return constant.op_type == "ConstantOfShape"
 
 
 def transform_constant(constant: Constant, how: TransformedConstant, name: str) -> TensorProto:
@@ -234,12 +227,15 @@ def transform_fill(node: NodeProto, shape: TensorProto, name: str) -> NodeProto:
 
 def sparse_value(node: NodeProto) -> SparseTensorProto | None:
     """Return the value of a node that makes a sparse constant, else None."""
-    if node.op_type == "Constant" and is_standard(node.domain):
-        for attribute in node.attribute:
-            if attribute.name == "sparse_value":
-                sparse: SparseTensorProto = attribute.sparse_tensor
-                return sparse
-    return None
+    attribute = _constant_attribute(node, "sparse_value")
+    return None if attribute is None else attribute.sparse_tensor
+
+
+def _constant_attribute(node: NodeProto, name: str) -> Any:
+    """Return an attribute of a node that makes a constant, None if there is none."""
+    if type_of(node) != "Constant":
+        return None
+    return next((a for a in node.attribute if a.name == name), None)
 
 
 def array_of(constant: Constant | SparseTensorProto) -> NDArray[Any]:

@@ -17,14 +17,13 @@ from layoutopt.onnx.attributes import changed, is_attribute, set_attribute
 from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import LayoutFunctions
 from layoutopt.onnx.names import NetworkNames, rename
-from layoutopt.onnx.protobuf import bodies, copied_except, graphs, names_read, set_items
+from layoutopt.onnx.protobuf import all_nodes, bodies, copied_except, names_read, set_items
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import UNSQUEEZED, set_shape, typed
 from layoutopt.onnx.validate import schema
 from layoutopt.onnx.weights import (
     array_of,
-    is_filled,
     transform_constant,
     transform_fill,
     unlist_initialisers,
@@ -102,127 +101,6 @@ def _reshape_read(ops: list[Op], reshapes: dict[str, Op], wanted: set[str]) -> l
     return found[::-1]
 
 
-def integers(values: Sequence[int], name: str) -> TensorProto:
-    """Return an initialiser of 64-bit integers."""
-    from onnx import numpy_helper
-
-    return numpy_helper.from_array(np.array(values, np.int64), name)
-
-
-class NodeWriter:
-    """Writes the nodes of one graph.
-
-    Parameters
-    ----------
-    source
-        The graph, as it was read.
-    new
-        The names that new tensors have in the file.
-    names
-        What is taken in the whole network.
-    functions
-        Takes the ops in other layouts than ONNX has.
-
-    Attributes
-    ----------
-    initialisers
-        New ones, which nodes read as axes, pads, shapes and the like.
-    """
-
-    def __init__(
-        self,
-        source: OnnxSource,
-        new: Mapping[str, str],
-        names: NetworkNames,
-        functions: LayoutFunctions,
-    ) -> None:
-        self.source = source
-        self.new = new
-        self.names = names
-        self.functions = functions
-        self.initialisers: list[TensorProto] = []
-        self._made: dict[Any, str] = {}
-
-    def node(self, op: Op) -> NodeProto:
-        """Return the node of an op: the one that it was read from, or a new one."""
-        from onnx import NodeProto
-
-        before = self.source.ops.get(op.name)
-        node = NodeProto()
-        if before is None or before.type != op.type:
-            domain, _, node.op_type = op.type.rpartition("::")
-            node.domain, node.name = domain, op.name
-            self._set_operands(node, op)
-            given: Mapping[str, Any] = {}
-        else:
-            node.CopyFrom(self.source.nodes[op.name])
-            self._set_operands(node, op)
-            given = before.attributes
-        for name, value in changed(op, given).items():
-            if is_attribute(op, name):
-                set_attribute(node, op, name, value)
-            else:
-                self._set_parameter(node, op, name, value)
-        if op.layouts != (before.layouts if before else None):
-            node.domain, _, node.op_type = op.type.rpartition("::")
-            if op.layouts is not None:
-                self.functions.call(node, op)
-        return node
-
-    def _set_operands(self, node: NodeProto, op: Op) -> None:
-        """Name operands and results, without those of bodies behind them."""
-        inputs, outputs = len(op.inputs), len(op.outputs)
-        for body in op.bodies:
-            inputs, outputs = inputs - body.outputs, outputs - body.inputs
-        set_items(node.input, [self.new.get(name, name) for name in op.inputs[:inputs]])
-        set_items(node.output, [self.new.get(name, name) for name in op.outputs[:outputs]])
-
-    def _set_parameter(self, node: NodeProto, op: Op, name: str, value: Any) -> None:
-        """Give a node an input that holds what older versions of its op have as attribute."""
-        place = parameter_places(op)[name]
-        old = node.input[place] if place < len(node.input) else ""
-        like = self._known(old) if old else None
-        array = np.asarray(value, self._dtype(old or self._typing(node, op, place)))
-        if old and like is not None and like.size == array.size:
-            array = array.reshape(like.shape)
-        while len(node.input) <= place:
-            node.input.append("")
-        node.input[place] = self._initialiser(array, f"{node.name or node.op_type}_{name}")
-
-    def _typing(self, node: NodeProto, op: Op, place: int) -> str:
-        """Return an input that must have the same type as one that is to be added."""
-        known = schema(op.type, op.opset)
-        formal = [] if known is None else list(known.inputs)
-        for n, name in enumerate(node.input):
-            same = n < len(formal) and place < len(formal) and n != place
-            if name and same and formal[n].type_str == formal[place].type_str:
-                return str(name)
-        return ""
-
-    def _dtype(self, name: str) -> Any:
-        """Return the type of a tensor's elements, by default that of axes and sizes."""
-        from onnx import TensorProto, helper
-
-        kind = self.source.element_types.get(name)
-        if not kind:
-            return np.int64
-        return helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(kind.upper()))
-
-    def _known(self, name: str) -> Any:
-        constant = self.source.constants.get(name)
-        return None if constant is None else array_of(constant)
-
-    def _initialiser(self, array: Any, wish: str) -> str:
-        from onnx import numpy_helper
-
-        key = str(array.dtype), array.shape, array.tobytes()
-        name = self._made.get(key)
-        if name is None:
-            name = self._made[key] = self.names.fresh(wish)
-            self.initialisers.append(numpy_helper.from_array(array, name))
-        return name
-
-
 NUMBERS_OF_ANY_TYPE = 9
 """Version since which constant nodes hold more than floating-point numbers."""
 
@@ -250,7 +128,7 @@ def write_model(source: OnnxSource, conversion: Conversion) -> ModelProto:
     unlist_initialisers(model, {x.name for x in source.model.graph.initializer})
     functions.add_to(model)
     known = {x.domain for x in model.opset_import}
-    used = {node.domain for graph in graphs(model.graph) for node in graph.node}
+    used = {node.domain for node in all_nodes(model.graph)}
     if MICROSOFT in used - known:
         model.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
     return model
@@ -295,6 +173,8 @@ class _Writer:
         ]
         self.kinds = _element_types(source, conversion)
         self.ops: dict[str, list[Op]] = {}
+        # New ones by scope and value, which nodes read as axes, pads, shapes and the like.
+        self.initialisers: dict[str, dict[Hashable, TensorProto]] = {}
         for op in _with_kernels(left, source.ops, graph, self.kinds):
             self.ops.setdefault(op.scope, []).append(op)
 
@@ -317,8 +197,7 @@ class _Writer:
         source, conversion, proto = self.source, self.conversion, self.source.scopes[scope]
         copied_except(proto, target, "node", "initializer", "value_info")
         ops = self.ops.get(scope, [])
-        writer = NodeWriter(source, self.new, self.names, self.functions)
-        nodes = [writer.node(op) for op in ops]
+        nodes = [self._node(op) for op in ops]
         _explain(nodes, conversion)
         for op, node in zip(ops, nodes, strict=True):
             self._write_bodies(op, node)
@@ -332,7 +211,7 @@ class _Writer:
         read |= {value.name for value in (*target.input, *target.output)}
         self._write_constants(scope, read, target)
         target.node.extend(nodes)
-        target.initializer.extend(writer.initialisers)
+        target.initializer.extend(self.initialisers.get(scope, {}).values())
         _annotate(source, ops, self.new, target)
         tensors = conversion.graph.tensors
         target.value_info.extend(
@@ -346,6 +225,85 @@ class _Writer:
             shape = tensors[value.name].shape if value.name in conversion.freed else None
             if shape is not None:
                 set_shape(value.type, shape)
+
+    def _node(self, op: Op) -> NodeProto:
+        """Return the node of an op: the one that it was read from, or a new one."""
+        from onnx import NodeProto
+
+        before = self.source.ops.get(op.name)
+        node = NodeProto()
+        if before is None or before.type != op.type:
+            domain, _, node.op_type = op.type.rpartition("::")
+            node.domain, node.name = domain, op.name
+            self._set_operands(node, op)
+            given: Mapping[str, Any] = {}
+        else:
+            node.CopyFrom(self.source.nodes[op.name])
+            self._set_operands(node, op)
+            given = before.attributes
+        for name, value in changed(op, given).items():
+            if is_attribute(op, name):
+                set_attribute(node, op, name, value)
+            else:
+                self._set_parameter(node, op, name, value)
+        if op.layouts != (before.layouts if before else None):
+            node.domain, _, node.op_type = op.type.rpartition("::")
+            if op.layouts is not None:
+                self.functions.call(node, op)
+        return node
+
+    def _set_operands(self, node: NodeProto, op: Op) -> None:
+        """Name operands and results, without those of bodies behind them."""
+        inputs, outputs = len(op.inputs), len(op.outputs)
+        for body in op.bodies:
+            inputs, outputs = inputs - body.outputs, outputs - body.inputs
+        set_items(node.input, [self.new.get(name, name) for name in op.inputs[:inputs]])
+        set_items(node.output, [self.new.get(name, name) for name in op.outputs[:outputs]])
+
+    def _set_parameter(self, node: NodeProto, op: Op, name: str, value: Any) -> None:
+        """Give a node an input that holds what older versions of its op have as attribute."""
+        place = parameter_places(op)[name]
+        old = node.input[place] if place < len(node.input) else ""
+        like = self._known(old) if old else None
+        array = np.asarray(value, self._dtype(old or self._typing(node, op, place)))
+        if old and like is not None and like.size == array.size:
+            array = array.reshape(like.shape)
+        while len(node.input) <= place:
+            node.input.append("")
+        node.input[place] = self._initialiser(op, array, f"{node.name or node.op_type}_{name}")
+
+    def _typing(self, node: NodeProto, op: Op, place: int) -> str:
+        """Return an input that must have the same type as one that is to be added."""
+        known = schema(op.type, op.opset)
+        formal = [] if known is None else list(known.inputs)
+        for n, name in enumerate(node.input):
+            same = n < len(formal) and place < len(formal) and n != place
+            if name and same and formal[n].type_str == formal[place].type_str:
+                return str(name)
+        return ""
+
+    def _dtype(self, name: str) -> Any:
+        """Return the type of a tensor's elements, by default that of axes and sizes."""
+        from onnx import TensorProto, helper
+
+        kind = self.source.element_types.get(name)
+        if not kind:
+            return np.int64
+        return helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(kind.upper()))
+
+    def _known(self, name: str) -> Any:
+        constant = self.source.constants.get(name)
+        return None if constant is None else array_of(constant)
+
+    def _initialiser(self, op: Op, array: Any, wish: str) -> str:
+        """Return the name of a new initialiser in the graph of an op, one for equal arrays."""
+        from onnx import numpy_helper
+
+        own = self.initialisers.setdefault(op.scope, {})
+        key = str(array.dtype), array.shape, array.tobytes()
+        if key not in own:
+            own[key] = numpy_helper.from_array(array, self.names.fresh(wish))
+        return str(own[key].name)
 
     def _write_bodies(self, op: Op, node: NodeProto) -> None:
         """Put converted graphs into a node in place of its own."""
@@ -429,16 +387,16 @@ class _Writer:
 
     def _write_relaid(self, name: str, own: str, target: GraphProto) -> None:
         """Write a constant in another layout, under a name of its own."""
-        from onnx import NodeProto
+        from onnx import NodeProto, numpy_helper
 
         how = self.conversion.relaid[name]
         constant = self.source.constants[how.source]
-        fill = isinstance(constant, NodeProto) and is_filled(constant)
+        fill = isinstance(constant, NodeProto) and constant.op_type == "ConstantOfShape"
         if not fill or padded_axes(how.form, how.shape):
             target.initializer.append(transform_constant(constant, how, own))
             return
         sizes = [int(size or 0) for size in self.conversion.graph.tensors[name].shape or ()]
-        shape = integers(sizes, self.names.fresh(f"{own}_shape"))
+        shape = numpy_helper.from_array(np.array(sizes, np.int64), self.names.fresh(f"{own}_shape"))
         target.initializer.append(shape)
         target.node.append(transform_fill(constant, shape, own))
 

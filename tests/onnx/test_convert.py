@@ -17,7 +17,7 @@ from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.verify import verify
 from layoutopt.onnx.protobuf import load, write_proto
 from layoutopt.onnx.result import ConversionResult
-from layoutopt.onnx.running import largest_difference
+from layoutopt.onnx.running import Outputs
 from layoutopt.onnx.source import read_model
 from layoutopt.onnx.transposes import optimised_transposes, transposes
 from tests.onnx.exports import channels_last, random_export
@@ -38,7 +38,7 @@ def check(model: ModelProto, result: ConversionResult) -> None:
     assert transposes(result.model) <= optimised_transposes(model)
     assert result.after.transforms <= result.before.transforms
     assert len(result.remaining) == result.after.transforms
-    assert largest_difference(model, result.model) <= 1e-5
+    assert Outputs(model).difference(result.model) <= 1e-5
 
 
 @pytest.mark.parametrize("start", range(0, 200, 20))
@@ -299,7 +299,7 @@ def test_weights_that_were_beside_the_network_are_again(outside: Path, tmp_path:
     turned = values(model(), "k").transpose(2, 0, 1)
     assert np.array_equal(values(read, kernel).reshape(turned.shape), turned)
     onnx.checker.check_model(str(target))
-    assert largest_difference(model(), read) < 1e-5
+    assert Outputs(model()).difference(read) < 1e-5
 
 
 def test_weights_inside_stay_inside(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_existing_files_are_not_replaced_unless_allowed(outside: Path, tmp_path:
         (tmp_path / name).unlink()
     (tmp_path / "out.onnx").write_text("mine")
     result.save(tmp_path / "out.onnx", overwrite=True)
-    assert largest_difference(model(), load(tmp_path / "out.onnx").model) < 1e-5
+    assert Outputs(model()).difference(load(tmp_path / "out.onnx").model) < 1e-5
 
 
 def test_files_that_were_read_are_never_replaced(outside: Path) -> None:

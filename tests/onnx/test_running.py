@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import layoutopt
-from layoutopt.onnx.running import largest_difference, random_inputs
+from layoutopt.onnx.running import Outputs, random_inputs
 from layoutopt.onnx.runtime import CrashError, Session
 from layoutopt.onnx.transposes import optimised_transposes, peer_transposes, transposes
 from tests.onnx.networks import network
@@ -27,7 +27,7 @@ def test_differences_are_relative_to_the_largest_element() -> None:
     text = "g (float[2,3] x) => (float[2,3] y) { z = Sub(x, x) y = Add(z, k) }"
     whole = network(text, {"k": np.float32(100)})
     for value, expected in ((100, 0), (101, 0.01), (200, 1)):
-        assert largest_difference(whole, network(text, {"k": np.float32(value)})) == pytest.approx(
+        assert Outputs(whole).difference(network(text, {"k": np.float32(value)})) == pytest.approx(
             expected
         )
 
@@ -36,11 +36,11 @@ def test_other_shapes_and_missing_numbers_differ_without_bound() -> None:
     """A transposed output is not the same; a NaN is the same as a NaN only."""
     given = network("g (float[2,3] x) => (float[2,3] y) { y = Identity(x) }")
     turned = network("g (float[2,3] x) => (float[3,2] y) { y = Transpose<perm=[1,0]>(x) }")
-    assert largest_difference(given, turned) == np.inf
+    assert Outputs(given).difference(turned) == np.inf
     text = "g (float[2,3] x) => (float[2,3] y) { z = Sub(x, x) y = %s }"
     zero, nan = network(text % "Identity(z)"), network(text % "Div(z, z)")
-    assert largest_difference(zero, nan) == largest_difference(nan, zero) == np.inf
-    assert largest_difference(nan, nan) == 0
+    assert Outputs(zero).difference(nan) == Outputs(nan).difference(zero) == np.inf
+    assert Outputs(nan).difference(nan) == 0
 
 
 def test_transposes_are_counted_before_and_after_other_optimisers() -> None:

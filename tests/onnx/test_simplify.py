@@ -16,7 +16,7 @@ from layoutopt.certify.conversion import Asked, certify, check_certificate
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.rules.op import Op
 from layoutopt.io.certificate import certificate_bytes
-from layoutopt.onnx.running import largest_difference
+from layoutopt.onnx.running import Outputs
 from layoutopt.onnx.simplify import simplified
 from layoutopt.onnx.source import read_model
 from layoutopt.onnx.transposes import transposes
@@ -44,7 +44,7 @@ def test_what_does_nothing_is_gone(case: str) -> None:
     assert result.status == "optimal"
     assert bool(result.notes) == case.startswith("a declared")
     if "draws" not in case:
-        assert largest_difference(model, result.model) <= 1e-6
+        assert Outputs(model).difference(result.model) <= 1e-6
     assert layoutopt.convert(result.model).after.transforms == found[1]
     assert model.SerializeToString(deterministic=True) == given
 
@@ -103,7 +103,7 @@ def test_random_networks(seed: int) -> None:
     plain, model = random_export(seed, 20), mutated(seed)
     result = layoutopt.convert(model)
     onnx.checker.check_model(result.model, full_check=True)
-    assert largest_difference(model, result.model) <= 1e-5
+    assert Outputs(model).difference(result.model) <= 1e-5
     assert result.objective <= layoutopt.convert(plain).objective
     certificate = json.loads(certificate_bytes(certify(result, Asked("count,bytes"))))
     check_certificate(model, certificate, result.model)
@@ -255,7 +255,7 @@ def test_bodies_read_what_they_capture(name: str) -> None:
     x = np.random.default_rng(0).standard_normal((1, 2, 3, 4)).astype(np.float32)
     for taken in (True, False):
         inputs = {"c": np.array(taken), "x": x}
-        assert largest_difference(model, result.model, inputs=inputs) <= 1e-6
+        assert Outputs(model, inputs=inputs).difference(result.model) <= 1e-6
 
 
 # Ops run in other orders, and products take transposed operands
@@ -297,7 +297,7 @@ def converted(given: ModelProto, left: int, microsoft: bool = False) -> list[str
     checker.check_model(found.model, full_check=True)
     assert transposes(found.model) == left
     assert not found.notes
-    assert largest_difference(given, found.model) <= 1e-5
+    assert Outputs(given).difference(found.model) <= 1e-5
     asked = Asked("count,bytes", microsoft=microsoft)
     verdict = check_certificate(
         given, json.loads(certificate_bytes(certify(found, asked))), found.model
@@ -315,4 +315,4 @@ def test_an_axis_without_a_letter_may_be_required_by_any(layout: str) -> None:
     assert not found.notes
     [op] = [op for op in found.conversion.graph.ops if op.type == "GridSample"]
     assert str(op.layouts) == layout.replace("GridSample=", "").replace("NHWC,NHWC", "NHWC,NHW*")
-    assert largest_difference(given, found.model) <= 1e-5
+    assert Outputs(given).difference(found.model) <= 1e-5

@@ -21,7 +21,7 @@ from layoutopt.conversion.rules.op import Op, Size
 from layoutopt.conversion.rules.operator import Category, Operator
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.layout.layout import Layout
-from layoutopt.onnx.running import largest_difference
+from layoutopt.onnx.running import Outputs
 from layoutopt.onnx.transposes import transposes
 from layoutopt.onnx.verifying import fault
 from tests.cli.conftest import Run, run
@@ -49,9 +49,9 @@ def wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_op_that_is_converted_wrong_stays_as_it_is() -> None:
     """A check finds the op, and all else is converted."""
     model = network(NETWORK)
-    assert largest_difference(model, layoutopt.convert(model).model) > 0.1
+    assert Outputs(model).difference(layoutopt.convert(model).model) > 0.1
     result = layoutopt.convert(model, check=True)
-    assert largest_difference(model, result.model) <= 1e-6
+    assert Outputs(model).difference(result.model) <= 1e-6
     assert transposes(result.model) == result.after.transforms == 2
     assert result.status == "feasible"  # other choices may be better
     [note] = result.notes

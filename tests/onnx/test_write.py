@@ -13,7 +13,7 @@ import layoutopt
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import TransformedConstant
 from layoutopt.conversion.rules.op import Op, parse_operands
-from layoutopt.onnx.running import largest_difference
+from layoutopt.onnx.running import Outputs
 from layoutopt.onnx.source import read_model
 from layoutopt.onnx.weights import transform_constant
 from layoutopt.onnx.write import write_model
@@ -111,7 +111,7 @@ def test_constants_of_nodes_are_relaid(kind: str) -> None:
     new = write_model(source, conversion(graph, relaid))
     assert ("ConstantOfShape" in kinds(new)) is (kind == "fill")
     assert "k" not in {x.name for x in new.graph.initializer}
-    assert largest_difference(model, new) == 0
+    assert Outputs(model).difference(new) == 0
 
 
 def _sparse(places: list[list[int]] | list[int]) -> onnx.SparseTensorProto:
@@ -144,7 +144,7 @@ def test_constants_are_relaid_however_they_are_written(element: str, value: dict
     new = layoutopt.convert(model).model
     assert "Transpose" not in kinds(new)
     assert "Constant" not in kinds(new)
-    assert largest_difference(model, new) == 0
+    assert Outputs(model).difference(new) == 0
 
 
 def test_a_constant_whose_bytes_are_not_there_is_refused() -> None:
@@ -169,7 +169,7 @@ def test_freed_inputs_and_outputs_tell_their_new_shapes() -> None:
     for value in (new.graph.input[0], new.graph.output[0]):
         dims = value.type.tensor_type.shape.dim
         assert [d.dim_param or d.dim_value for d in dims] == ["N", 4, 5, 3]
-    assert largest_difference(model, new, freed) == 0
+    assert Outputs(model).difference(new, freed) == 0
 
 
 CONV = """g (float[1,4,6,6] x) => (float[a,b,c,d] y) {
@@ -207,7 +207,7 @@ def test_ops_in_other_layouts_are_calls_of_functions(bias: bool) -> None:
     assert kinds(new) == ["Transpose", "layoutopt.nhwc::Conv", "Transpose"]
     assert new.graph.node[1].metadata_props[0].value == "NHWC,HWIO->NHWC"
     onnx.checker.check_model(new, full_check=True)
-    assert largest_difference(model, new) == 0
+    assert Outputs(model).difference(new) == 0
     again = read_model(new)
     assert again.graph.opaque() == []
     assert [str(o.layouts) for o in again.graph.ops if o.type == "Conv"] == ["NHWC,HWIO->NHWC"]
@@ -258,7 +258,7 @@ def test_two_functions_of_one_name_are_told_apart() -> None:
     calls = ["layoutopt.nchw::Conv", "layoutopt.nchw::Conv", "layoutopt.nchw::Conv_2"]
     assert kinds(new) == calls
     assert [f.name for f in new.functions] == ["Conv", "Conv_2"]
-    assert largest_difference(model, new) == 0
+    assert Outputs(model).difference(new) == 0
 
 
 def test_new_names_are_nobodys() -> None:
@@ -303,7 +303,7 @@ def test_new_ops_and_relaid_constants_are_written() -> None:
     assert [x.name for x in new.graph.initializer] == ["k_last", "y_shape"]
     assert np.array_equal(values(new, "k_last"), values(model, "k").transpose(1, 2, 0))
     onnx.checker.check_model(new, full_check=True)
-    assert largest_difference(model, new) == 0
+    assert Outputs(model).difference(new) == 0
 
 
 def test_results_of_other_domains_tell_their_types_in_other_layouts() -> None:
