@@ -72,18 +72,9 @@ def op_of(
 ) -> Op:
     """Return a node as an op, without shapes.
 
-    Inputs that hold axes, pads and the like stand among its attributes as well if they are known.
-
-    Parameters
-    ----------
-    versions
-        The version of each operator set, ``""`` for ONNX's own.
-    values
-        Small constants by name.
-    name
-        The op's name.
-    known
-        Functions that stand for ops in other layouts than ONNX has.
+    Inputs that hold axes, pads and the like stand among its attributes as well if ``values``, the
+    small constants by name, tell them.  ``versions`` has the version of each operator set, ``""``
+    for ONNX's own, and ``known`` the functions that stand for ops in other layouts than ONNX has.
     """
     type, layouts = known.get((node.domain, node.op_type), (type_of(node), None))
     domain = node.domain if layouts is None else type.rpartition("::")[0]

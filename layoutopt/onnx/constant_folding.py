@@ -49,19 +49,11 @@ times its multiplications."""
 
 @dataclass(frozen=True)
 class Known:
-    """A constant.
+    """A constant."""
 
-    Parameters
-    ----------
-    kind
-        The type of its elements, by ONNX's number.
-    own
-        Whether it is of the graph itself, and goes if nobody reads it.
-    """
-
-    kind: int
+    kind: int  # the type of its elements, by ONNX's number
     shape: tuple[int, ...]
-    own: bool
+    own: bool  # whether it is of the graph itself, and goes if nobody reads it
 
     @property
     def large(self) -> bool:
@@ -76,18 +68,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Part:
-    """Nodes that are computed at once.
+    """Nodes that are computed at once."""
 
-    Parameters
-    ----------
-    nodes
-        The nodes, each below those that it reads from.
-    results
-        The names of what is wanted of them.
-    """
-
-    nodes: list[NodeProto]
-    results: list[str]
+    nodes: list[NodeProto]  # each below those that it reads from
+    results: list[str]  # the names of what is wanted of them
 
 
 class Folding:
@@ -238,17 +222,7 @@ def known_elements(kind: TypeProto | None) -> int | None:
 def computed(
     model: ModelProto, part: Part, values: Callable[[str], NDArray[Any]]
 ) -> tuple[Arrays, set[str]]:
-    """Return the results of nodes by name, and the names of those that could not be computed.
-
-    Parameters
-    ----------
-    model
-        The network that they are of.
-    part
-        The nodes.
-    values
-        Gives constants.
-    """
+    """Return the results of nodes by name, and the names of those that could not be computed."""
     made = {x for node in part.nodes for x in node.output}
     inputs = {x: values(x) for node in part.nodes for x in node.input if x and x not in made}
     try:
@@ -291,17 +265,7 @@ def entries_of(
     types: Mapping[str, TypeProto | None],
     values: Mapping[str, NDArray[Any]],
 ) -> dict[str, Entries]:
-    """Return what is known of results that are made of sizes of tensors, by name.
-
-    Parameters
-    ----------
-    nodes
-        Those of a graph, in order.
-    types
-        What is known of tensors.
-    values
-        Small constants.
-    """
+    """Return what is known of results that are made of sizes of tensors, by name."""
     entries: dict[str, Entries] = {}
     for node in nodes:
         if not is_standard(node.domain) or not node.input or len(node.output) != 1:

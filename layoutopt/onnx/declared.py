@@ -35,16 +35,11 @@ def types_of(graph: GraphProto) -> Declared:
 
 
 def take_declared(graph: GraphProto) -> Declared:
-    """Take away, and return, the types declared for results of ops.
+    """Take away, and return, the types declared for results of ops, in all graphs of a network.
 
     Outputs that are inputs or constants get the types of these.  What nodes do not tell stays:
     types of elements of outputs; types of elements and ranks of results of ops that inference does
     not know.  Sizes of these results may be wrong, and nothing may be computed from them.
-
-    Parameters
-    ----------
-    graph
-        The graph, with all inside it; it is changed.
     """
     found: Declared = {}
     for one in graphs(graph):
@@ -98,15 +93,7 @@ def _is_inferred(node: NodeProto) -> bool:
 
 
 def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declared:
-    """Return the types of tensors whose rank nodes do not tell, without sizes.
-
-    Parameters
-    ----------
-    declared
-        As :func:`take_declared` returned it.
-    told
-        What follows from the nodes.
-    """
+    """Return the types of tensors whose rank nodes do not tell, without sizes."""
     found: Declared = {}
     for name, kind in declared.items():
         other = told.get(name)
@@ -137,16 +124,10 @@ def _tell_before_transposes(graph: GraphProto) -> None:
 
 
 def without_declared(model: ModelProto, unknown: bool) -> tuple[ModelProto, list[str]]:
-    """Return a network without declared shapes of results.
+    """Return a copy of a network without declared shapes of results.
 
-    Beside it come the types of the ops that these are of, none if nothing was declared.
-
-    Parameters
-    ----------
-    model
-        The network; it is not changed.
-    unknown
-        Whether only results of ops are meant that are not ONNX's own.
+    Beside it come the types of the ops that these are of, none if nothing was declared.  If
+    ``unknown``, only results of ops are meant that are not ONNX's own.
     """
     new = copied(model)
     types: dict[str, None] = {}
@@ -169,19 +150,9 @@ def declare_outputs(
 ) -> None:
     """Give outputs without a shape the one that a given network declares, or that is known.
 
-    Sizes that nobody tells are left open, of tensors inside and of outputs that nodes read: if they
-    are wrong, they spread to other nodes now.
-
-    Parameters
-    ----------
-    model
-        A network; it is changed.
-    given
-        The network that it was made of.
-    freed
-        Outputs to which the given network's declarations do not apply.
-    known
-        What is known of shapes.
+    The declarations do not apply to the outputs that are ``freed``.  Sizes that nobody tells are
+    left open, of tensors inside and of outputs that nodes read: if they are wrong, they spread to
+    other nodes now.
     """
     from onnx import helper
 
@@ -216,17 +187,7 @@ def open_sizes(
 
 
 def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told: Declared) -> None:
-    """Declare types again, but for those that contradict what follows from the nodes.
-
-    Parameters
-    ----------
-    graph
-        The graph, with all inside it; it is changed.
-    declared
-        As :func:`take_declared` returned it.
-    told
-        What follows from the nodes.
-    """
+    """Declare types again, but for those that contradict what follows from the nodes, ``told``."""
     names = input_names(graph)
     for one in graphs(graph):
         outputs = {value.name for value in one.output}

@@ -19,13 +19,7 @@ KNOWN_DOMAINS = {"ai.onnx.ml", "com.microsoft"}
 
 
 class NodeKeys:
-    """Keys of the nodes and constants of one network.
-
-    Parameters
-    ----------
-    model
-        The network.
-    """
+    """Keys of the nodes and constants of one network."""
 
     def __init__(self, model: ModelProto) -> None:
         self.functions = {(f.domain, f.name): f for f in model.functions}
@@ -42,13 +36,7 @@ class NodeKeys:
         return known or (node.domain, node.op_type) in self.functions or type_of(node) in OPERATORS
 
     def is_pure(self, node: NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
-        """Return whether equal inputs make equal results, as far as is known.
-
-        Parameters
-        ----------
-        values
-            Small constants by name.
-        """
+        """Return whether equal inputs make equal results, as far as small constants tell."""
         if any(bodies(node)):
             return False
         called = node.domain, node.op_type
@@ -67,12 +55,7 @@ class NodeKeys:
     ) -> Hashable | None:
         """Return what nodes that compute the same have in common, None for one like no other.
 
-        Parameters
-        ----------
-        keys
-            Those of constants, by name.
-        values
-            Small constants by name.
+        ``keys`` are those of constants by name, ``values`` the small ones.
         """
         if not node.input or not self.is_pure(node, values):
             return None

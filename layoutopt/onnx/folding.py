@@ -28,14 +28,9 @@ def known_values(graph: GraphProto) -> dict[str, Array]:
 def fold(model: ModelProto, shapes: Mapping[str, Shape]) -> bool:
     """Replace nodes that compute shapes by constants; return whether there were any.
 
-    A node computes shapes if it is ``Shape`` or ``Size`` of a tensor of known shape, if all
-    that it computes with are such results and constants, or if its result is needed where
-    only structure is: as axes, bounds or sizes.  What computes with weights alone stays.
-
-    Parameters
-    ----------
-    shapes
-        The shapes that are known.
+    A node computes shapes if it is ``Shape`` or ``Size`` of a tensor of known shape, if all that
+    it computes with are such results and constants, or if its result is needed where only
+    structure is: as axes, bounds or sizes.  What computes with weights alone stays.
     """
     values = known_values(model.graph)
     candidates = _structural(model.graph) | _of_shapes(model.graph, values)

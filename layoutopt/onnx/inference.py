@@ -43,20 +43,10 @@ UNREAD = "layoutopt.unread"
 def infer_shapes(model: ModelProto, **options: bool) -> ModelProto:
     """Return what ONNX's inference makes of a model.
 
-    A slice of a tensor with a size below 0 would end the process.  Slices are left out at first,
-    and come in as what they are taken of becomes known.
-
-    Parameters
-    ----------
-    model
-        The model; declared sizes below 0, which mean that they are not known, are taken away.
-    options
-        Those of ``onnx.shape_inference.infer_shapes``.
-
-    Raises
-    ------
-    InputError
-        If there is such a tensor; the text names it.
+    A slice of a tensor with a size below 0 would end the process: raises ``InputError`` that names
+    the tensor.  Slices are left out at first, and come in as what they are taken of becomes known.
+    Declared sizes below 0, which mean that they are not known, are taken away.  Options are those
+    of ``onnx.shape_inference.infer_shapes``.
     """
     from onnx import shape_inference
 
@@ -104,20 +94,11 @@ COUNTING = {"AffineGrid", "BlackmanWindow", "HammingWindow", "HannWindow", "Rang
 
 
 def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
-    """Return a model with all shapes that ONNX can infer.
+    """Return a model with all shapes that ONNX can infer; it is changed as well.
 
-    Parameters
-    ----------
-    model
-        The model; sizes below 0, which mean that they are not known, are taken away, and ranks
-        told of which ONNX would guess.
-    strict
-        Whether to refuse a model of which some shapes cannot be inferred.
-
-    Raises
-    ------
-    InputError
-        If shapes contradict each other, or the model is not well-formed.
+    Sizes below 0, which mean that they are not known, are taken away, and ranks told of which ONNX
+    would guess.  Raises ``InputError`` if shapes contradict each other, if the model is not
+    well-formed, and, where inference is ``strict``, if some shapes cannot be inferred.
     """
     from onnx import checker, shape_inference
 
@@ -165,16 +146,10 @@ class CarriedShapes:
         self.results: set[tuple[int, str]] = set()
 
     def tell(self, model: ModelProto, inferred: ModelProto, proved: bool) -> bool:
-        """Tell shapes of body inputs and results of loops; return whether any changed.
+        """Tell shapes of body inputs and results of loops in a model; return whether any changed.
 
-        Parameters
-        ----------
-        model
-            The model; it is changed.
-        inferred
-            The same with shapes.
-        proved
-            Whether all is taken away that is not proved, instead of what is wrong.
+        ``inferred`` is the model with shapes.  If ``proved``, all is taken away that is not
+        proved, instead of what is wrong.
         """
         changed, names, kinds = False, input_names(model.graph), types_of(inferred.graph)
         every = zip(graphs(model.graph), graphs(inferred.graph), strict=True)
@@ -294,13 +269,6 @@ def count_from_the_first(model: ModelProto, types: Mapping[str, TypeProto | None
 
     Before operator set 11 runtimes take axes that are counted from the last, but ONNX's inference
     tells no shapes for them, or wrong ones.
-
-    Parameters
-    ----------
-    model
-        The model; it is changed.
-    types
-        What is known of its tensors.
     """
     if versions_of(model).get("", SINCE_AXES_FROM_THE_LAST) >= SINCE_AXES_FROM_THE_LAST:
         return False
@@ -323,12 +291,8 @@ def count_from_the_first(model: ModelProto, types: Mapping[str, TypeProto | None
 def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
     """Tell shapes of results that ONNX does not infer; return whether any were unknown.
 
-    Parameters
-    ----------
-    model
-        The model, with nodes that ONNX misreads in the domain :data:`UNREAD`; it is changed.
-    inferred
-        The same with shapes.
+    Nodes of the model that ONNX misreads are in the domain :data:`UNREAD`; ``inferred`` is the
+    model with shapes.
     """
     told = False
     versions = versions_of(model)
@@ -357,13 +321,6 @@ def _tell_elements(model: ModelProto, inferred: ModelProto) -> bool:
 
     It goes on from no result of which it does not know that type, as the keys and values that an
     Attention gives back.
-
-    Parameters
-    ----------
-    model
-        The model; it is changed.
-    inferred
-        The same with shapes.
     """
     every = [x for g in graphs(inferred.graph) for x in (*g.value_info, *g.output, *g.input)]
     named, told, versions = {x.name for x in every}, False, versions_of(model)
@@ -430,13 +387,6 @@ def tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
     """Tell that axes, steps and sizes are vectors; return whether the rank of any was unknown.
 
     ONNX takes what has no known rank for what is not there: it slices the first axes, by 1.
-
-    Parameters
-    ----------
-    model
-        The model; it is changed.
-    inferred
-        The same with shapes.
     """
     from onnx import TensorProto
 

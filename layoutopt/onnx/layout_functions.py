@@ -56,14 +56,9 @@ def _steps(layout: Layout, axes: str) -> list[Step]:
 
 
 def _nodes(steps: Iterable[Step], name: str, stem: str, opset: int) -> tuple[list[NodeProto], str]:
-    """Return nodes that take steps, and the name of what they give.
+    """Return nodes that take steps from the tensor ``name``, and the name of what they give.
 
-    Parameters
-    ----------
-    name, stem
-        The tensor at the beginning, and the beginning of new names.
-    opset
-        The version of the operator set.
+    New names begin with ``stem``.
     """
     from onnx import TensorProto, helper
 
@@ -104,10 +99,7 @@ SINCE_FUNCTIONS = 8
 def known_layouts(model: ModelProto) -> dict[tuple[str, str], tuple[str, OperandLayouts]]:
     """Return what op, in which layouts, each function of other layouts in a network stands for.
 
-    Returns
-    -------
-    dict
-        By domain and name of the function: the type of the op, and how it is written.
+    By domain and name of the function: the type of the op, and how it is written.
     """
     found = {}
     for function in model.functions:
@@ -118,13 +110,7 @@ def known_layouts(model: ModelProto) -> dict[tuple[str, str], tuple[str, Operand
 
 
 class LayoutFunctions:
-    """The functions of ops in other layouts, each once.
-
-    Parameters
-    ----------
-    model
-        The network that they are for; those that it has stay.
-    """
+    """The functions of ops in other layouts, each once; those that a network has stay."""
 
     def __init__(self, model: ModelProto) -> None:
         self.versions = versions_of(model)
@@ -134,12 +120,8 @@ class LayoutFunctions:
     def call(self, node: NodeProto, op: Op) -> None:
         """Turn a node of ONNX into a call of the function for its op's layouts.
 
-        It stays as it is if these are ONNX's own.
-
-        Raises
-        ------
-        InputError
-            If layouts are none of the op's axes in another order.
+        It stays as it is if these are ONNX's own.  Raises ``InputError`` if they are none of the
+        op's axes in another order.
         """
         function = self._function(node, op)
         if len(function.node) == 1:

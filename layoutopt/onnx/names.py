@@ -12,13 +12,7 @@ if TYPE_CHECKING:
 
 
 class NetworkNames:
-    """The names of tensors, and of nodes, of a network.
-
-    Parameters
-    ----------
-    model
-        The network, with all graphs inside its nodes.
-    """
+    """The names of tensors, and of nodes, of a network and all graphs inside its nodes."""
 
     def __init__(self, model: ModelProto) -> None:
         self.taken = {""}
@@ -43,13 +37,6 @@ def unshadow(graph: GraphProto, names: NetworkNames) -> None:
 
     So a value that is read in there by another name, as it is the same, is not taken for theirs,
     nor are types of one for those of another.
-
-    Parameters
-    ----------
-    graph
-        The graph; those inside it are changed.
-    names
-        What is taken in the whole network.
     """
     own = defined(graph)
     for node in graph.node:
@@ -60,17 +47,7 @@ def unshadow(graph: GraphProto, names: NetworkNames) -> None:
 
 
 def rename(node: NodeProto, names: Mapping[str, str], *, results: bool = False) -> None:
-    """Let a node, and the graphs inside it, read by other names.
-
-    Parameters
-    ----------
-    node
-        The node; it is changed.
-    names
-        The new names by old ones.
-    results
-        Whether what it makes gets new names as well.
-    """
+    """Let a node, and the graphs inside it, read by new names, and write its ``results`` so."""
     if not names:
         return
     for n, name in enumerate(node.input):

@@ -32,15 +32,7 @@ DATA_FIELDS = (
 
 
 def load_model(path: str | Path) -> ModelProto:
-    """Read a model with its large tensors' data dropped.
-
-    Data in other files is not looked at.
-
-    Raises
-    ------
-    InputError
-        If the ``onnx`` package is missing, or the file holds no model.
-    """
+    """Read a model as :func:`parse_model` does, with its large tensors' data dropped."""
     model = parse_model(path)
     for graph in graphs(model.graph):
         drop_data(graph)
@@ -51,10 +43,7 @@ def load_model(path: str | Path) -> ModelProto:
 def parse_model(path: str | Path) -> ModelProto:
     """Read a model as it is; data in other files is not looked at.
 
-    Raises
-    ------
-    InputError
-        If the ``onnx`` package is missing, or the file holds no model.
+    Raises ``InputError`` if the ``onnx`` package is missing, or the file holds no model.
     """
     onnx = needed("onnx", "reading a network", str(path))
     raw = read_bytes(Path(path))
@@ -229,33 +218,18 @@ LARGEST = 2**31 - 1
 
 
 class LoadedModel(NamedTuple):
-    """A network as it was given, weights included.
-
-    Parameters
-    ----------
-    model
-        The network.
-    name
-        That of its file, else its own.
-    outside
-        The names of weights that were in files of their own.
-    files
-        The files that were read.
-    """
+    """A network as it was given, weights included."""
 
     model: ModelProto
-    name: str
-    outside: frozenset[str] = frozenset()
-    files: frozenset[Path] = frozenset()
+    name: str  # that of its file, else its own
+    outside: frozenset[str] = frozenset()  # the names of weights that were in files of their own
+    files: frozenset[Path] = frozenset()  # the files that were read
 
 
 def loaded(model: ModelProto) -> LoadedModel:
     """Return a network that is in memory already.
 
-    Raises
-    ------
-    InputError
-        If it is none, or its weights are not there.
+    Raises ``InputError`` if it is none, or its weights are not there.
     """
     onnx = needed("onnx", "converting a network")
     if not isinstance(model, onnx.ModelProto):
@@ -269,10 +243,7 @@ def loaded(model: ModelProto) -> LoadedModel:
 def load(path: str | Path) -> LoadedModel:
     """Read a network, with weights that are in files of their own.
 
-    Raises
-    ------
-    InputError
-        If a file is missing, or holds no network.
+    Raises ``InputError`` if a file is missing, or holds no network.
     """
     path = named(path)
     model = parse_model(path)
@@ -303,21 +274,9 @@ def write_proto(
 ) -> None:
     """Write a network whole or not at all.
 
-    Parameters
-    ----------
-    model
-        The network.
-    path
-        The file.  Weights beside it go to a file of its name and ``.data``.
-    outside
-        Names of initialisers that are to be beside it.
-    overwrite
-        Whether existing files may be replaced.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be written, exists although it may not be replaced, or is too large.
+    The initialisers named in ``outside`` go to a file beside it, of its name and ``.data``.
+    Raises ``InputError`` if a file cannot be written, exists although it may not be replaced, or
+    is too large.
     """
     chosen = [x for x in model.graph.initializer if x.name in outside and x.raw_data]
     if not chosen:

@@ -51,35 +51,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AddedNode:
-    """A node that has been added.
+    """A node that has been added."""
 
-    Parameters
-    ----------
-    proto
-        The node in the file.
-    node
-        What its rule was given.
-    outputs
-        Its outputs, ``None`` for those that nobody reads.
-    """
-
-    proto: NodeProto
-    node: Node
-    outputs: Sequence[Tensor | None]
+    proto: NodeProto  # the node in the file
+    node: Node  # what its rule was given
+    outputs: Sequence[Tensor | None]  # None for those that nobody reads
 
 
 class OnnxGraphBuilder:
-    """The graph of a network, as it grows.
-
-    Parameters
-    ----------
-    shaped
-        The network.
-    graph
-        An empty graph.
-    attractions
-        The pairs' values.
-    """
+    """The graph of a network, as it grows; ``attractions`` are the pairs' values."""
 
     def __init__(self, shaped: ShapedModel, graph: Graph, attractions: Attractions) -> None:
         self.shaped = shaped
@@ -97,12 +77,8 @@ class OnnxGraphBuilder:
     def build(self) -> None:
         """Add the network's inputs and initialisers as sinks, then its nodes.
 
-        What no output of the network depends on as data is left out.
-
-        Raises
-        ------
-        InputError
-            If a node has no known output shape, or does not fit its operands.
+        What no output of the network depends on as data is left out.  Raises ``InputError`` if a
+        node has no known output shape, or does not fit its operands.
         """
         self.live, self.wanted = live_nodes(self.shaped)
         for name, shape in self.roots.items():
@@ -199,13 +175,7 @@ STATES = {"sgd": (), "momentum": ("momentum",), "adam": ("m", "v")}
 
 
 class Trainer:
-    """The backward pass of a network, as it grows.
-
-    Parameters
-    ----------
-    builder
-        The network, built.
-    """
+    """The backward pass of a network that has been built, as it grows."""
 
     def __init__(self, builder: OnnxGraphBuilder) -> None:
         self.builder = builder
@@ -223,10 +193,7 @@ class Trainer:
     def build(self, training: str) -> None:
         """Add the backward pass, and the update of every tensor that gets a gradient.
 
-        Raises
-        ------
-        InputError
-            If there is nothing to train, or a node does not fit its operands.
+        Raises ``InputError`` if there is nothing to train, or a node does not fit its operands.
         """
         plans = [self._plan(placed) for placed in self.builder.placed]
         for name in dict.fromkeys(x.name for x in self.builder.network.output):
@@ -351,19 +318,11 @@ ROUNDS = 20
 
 
 def read_attractions(path: str | Path | None = None) -> Attractions:
-    """Return the shipped values, some of them replaced by a user's.
+    """Return the shipped values, some of them replaced by those of a user's TOML file.
 
-    Parameters
-    ----------
-    path
-        A TOML file in the form of the shipped ``attractions.toml``; it may hold any part
-        of it.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, names an entry that does not exist, or holds a value
-        that is no finite number.
+    It has the form of the shipped ``attractions.toml``, and may hold any part of it.  Raises
+    ``InputError`` if it cannot be read, names an entry that does not exist, or holds a value that
+    is no finite number.
     """
     shipped = resources("layoutopt.onnx").joinpath("attractions.toml").read_bytes()
     values = _entries(shipped, "attractions.toml")
@@ -400,15 +359,9 @@ def _entries(raw: bytes, file: str) -> dict[str, Decimal]:
 def sized(shaped: ShapedModel, whole: Callable[[], ModelProto]) -> ShapedModel:
     """Return a network with shapes for all tensors that have at least a rank.
 
-    They are those of one run on random inputs if there is one; else sizes that nothing tells
-    are taken for 1.  Its notes say so.
-
-    Parameters
-    ----------
-    shaped
-        The network, with what shape inference tells.
-    whole
-        Returns the same network with its weights and the sizes of its inputs.
+    They are those of one run on random inputs if there is one; else sizes that nothing tells are
+    taken for 1.  Its notes say so.  ``whole`` returns the same network with its weights and the
+    sizes of its inputs.
     """
     unknown = _unknown(shaped)
     if not unknown:
@@ -488,10 +441,7 @@ def _measured(
 ) -> dict[str, TypeProto]:
     """Return types of tensors as one run on random inputs makes them.
 
-    Raises
-    ------
-    InputError
-        If there is no such run.
+    Raises ``InputError`` if there is no such run.
     """
     from onnx import ValueInfoProto, helper
 
@@ -530,30 +480,19 @@ OLDEST = 6
 
 @dataclass(frozen=True, eq=False)
 class UnwindingModel:
-    """A network as an unwinding problem.
-
-    Parameters
-    ----------
-    graph
-        The problem.
-    unknown_ops
-        Op types without a rule, which became barriers, with the number of their nodes; a
-        type of another domain than ONNX's own is written ``domain::Type``.
-    unread_bodies
-        Op types that hold graphs, which became barriers and were not looked into, with the
-        number of their nodes.
-    opaque_gradients
-        Op types without a backward rule, whose gradients became barriers, with the number of
-        their nodes.
-    notes
-        What a user should know of how shapes were found; a line each.
-    """
+    """A network as an unwinding problem."""
 
     graph: Graph
+    # op types without a rule, which became barriers, with the number of their nodes; a type of
+    # another domain than ONNX's own is written `domain::Type`
     unknown_ops: Mapping[str, int]
+    # op types that hold graphs, which became barriers and were not looked into, with the number of
+    # their nodes
     unread_bodies: Mapping[str, int]
+    # op types without a backward rule, whose gradients became barriers, with the number of their
+    # nodes
     opaque_gradients: Mapping[str, int]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a user should know of how shapes were found; a line each
 
     def warnings(self) -> tuple[str, ...]:
         """Return a line for each way in which the graph only roughly describes the network."""
@@ -647,10 +586,7 @@ def read_network(
 def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> ShapedModel:
     """Return a network with all shapes, whose nodes are in order.
 
-    Parameters
-    ----------
-    path
-        Its file, with weights, for the case that only a run tells some shapes.
+    The file, with weights, is for the case that only a run tells some shapes.
     """
 
     def whole() -> ModelProto:

@@ -155,13 +155,7 @@ class ConversionResult:
 
 
 def check_output(path: Path, source: LoadedModel, overwrite: bool) -> None:
-    """Refuse to write where a network was read from, or what the user did not offer.
-
-    Raises
-    ------
-    InputError
-        That names the file.
-    """
+    """Refuse to write where a network was read from, or what the user did not offer."""
     for target in (path, path.with_name(f"{path.name}.data")):
         if target.resolve() in source.files:
             raise InputError("was read, and is not replaced; give another name", file=str(target))

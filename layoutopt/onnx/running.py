@@ -35,21 +35,11 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 class InputDraw(NamedTuple):
-    """Random inputs.
+    """Random inputs."""
 
-    Parameters
-    ----------
-    sizes
-        Sizes of open dimensions, one name after the other.
-    first
-        In place of that, the size of open first dimensions of two and more.
-    integers
-        The least integer, and the first that is too large.
-    """
-
-    sizes: Sequence[int]
-    first: int | None = None
-    integers: tuple[int, int] = (0, 2)
+    sizes: Sequence[int]  # of open dimensions, one name after the other
+    first: int | None = None  # in place of that, the size of open first dimensions of two and more
+    integers: tuple[int, int] = (0, 2)  # the least integer, and the first that is too large
 
 
 SMALL_SIZES = (2, 3, 4, 5, 6, 7)
@@ -82,22 +72,10 @@ class NotRun(InputError):
 
 
 class Outputs:
-    """Outputs of an unoptimised network for some inputs.
+    """Outputs of an unoptimised network for some inputs, random ones by default.
 
-    Parameters
-    ----------
-    model, seed, inputs
-        As for :func:`largest_difference`.
-
-    Attributes
-    ----------
-    random
-        Outputs that depend on random numbers, and are not compared.
-
-    Raises
-    ------
-    InputError
-        If onnxruntime is missing, or cannot run it.
+    ``random`` names those that depend on random numbers, and are not compared.  Raises
+    ``InputError`` if onnxruntime is missing, or cannot run it.
     """
 
     def __init__(self, model: ModelProto, seed: int = 0, inputs: Arrays | None = None) -> None:
@@ -111,7 +89,12 @@ class Outputs:
     def difference(
         self, other: ModelProto, freed: Mapping[str, Sequence[int]] | None = None
     ) -> float:
-        """Return how much the outputs of another network differ, as by largest_difference."""
+        """Return how much the outputs of another network differ, which runs unoptimised, too.
+
+        That is the largest, over all outputs, of ``max |a - b| / max |a|``; infinity if shapes
+        differ.  ``freed`` has the inputs and outputs that have their axes in another order in the
+        other network: how each is permuted, as for ``numpy.transpose``.
+        """
         found = run(other, _freed(self.inputs, freed or {}))
         wanted = _freed(self.arrays, freed or {})
         names = [name for name in wanted if name not in self.random]
@@ -158,10 +141,7 @@ def _freed(arrays: Arrays, freed: Mapping[str, Sequence[int]]) -> dict[str, NDAr
 def run(model: ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
     """Return the outputs of a network, unoptimised.
 
-    Raises
-    ------
-    InputError
-        If onnxruntime is missing, or cannot run it: then it is :class:`NotRun`.
+    Raises ``InputError`` if onnxruntime is missing, or cannot run it: then it is :class:`NotRun`.
     """
     with _session(model) as session:
         return _run(session, inputs)
@@ -282,23 +262,10 @@ def _older(model: ModelProto, refusal: str) -> ModelProto | None:
 def evaluate(
     model: ModelProto, nodes: Sequence[NodeProto], inputs: Arrays, results: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
-    """Return what nodes of a network make of constants, unoptimised.
+    """Return what nodes of a network make of constants, unoptimised, by the names of results.
 
-    Parameters
-    ----------
-    model
-        The network, for the versions of its operator sets.
-    nodes
-        The nodes, each below those that it reads from.
-    inputs
-        All that they read besides.
-    results
-        Names of results that are wanted.
-
-    Raises
-    ------
-    InputError
-        If onnxruntime is missing, or cannot run them.
+    Each node stands below those that it reads from; ``inputs`` are all that they read besides.
+    Raises ``InputError`` if onnxruntime is missing, or cannot run them.
     """
     from onnx import ValueInfoProto, helper
 
@@ -330,12 +297,7 @@ def random_inputs(
 ) -> dict[str, NDArray[Any]]:
     """Return random inputs of a network; its initialisers are left as they are.
 
-    Numbers are normal.
-
-    Raises
-    ------
-    NotRun
-        If an input is no tensor of numbers.
+    Numbers are normal.  Raises :class:`NotRun` if an input is no tensor of numbers.
     """
     generator = np.random.default_rng(seed)
     sizes: dict[str, int] = {}

@@ -41,31 +41,13 @@ class CrashError(RunError):
 
 
 class Session:
-    """A network in memory of onnxruntime, on the CPU.
+    """A network in memory of onnxruntime, on the CPU, given as bytes or by the name of its file.
 
-    Use it as a context manager: its process serves others afterwards.
-
-    Parameters
-    ----------
-    model
-        The network, or the name of its file.
-    options
-        Attributes of ``SessionOptions``; levels of optimisation by name, ``"ORT_DISABLE_ALL"``
-        by default.
-    seconds
-        How long loading may take, without limit by default.
-
-    Attributes
-    ----------
-    outputs
-        Names of the network's outputs.
-
-    Raises
-    ------
-    InputError
-        If onnxruntime is not installed.
-    RunError
-        If it refuses the network.
+    Use it as a context manager: its process serves others afterwards.  ``options`` are attributes
+    of ``SessionOptions``; levels of optimisation by name, ``"ORT_DISABLE_ALL"`` by default.
+    Loading may take so many ``seconds``, without limit by default.  ``outputs`` are the names of
+    the network's outputs.  Raises ``InputError`` if onnxruntime is not installed, and ``RunError``
+    if it refuses the network.
     """
 
     def __init__(
@@ -95,24 +77,11 @@ class Session:
         *,
         types: bool = False,
     ) -> list[Any]:
-        """Return outputs for some inputs, all by default.
+        """Return outputs for inputs, which are arrays or lists of them; all outputs by default.
 
-        Parameters
-        ----------
-        inputs
-            Arrays, or lists of them.
-        names
-            The outputs that are wanted.
-        seconds
-            How long the run may take, without limit by default.
-        types
-            Whether only the element type and the shape of each is wanted, None for what is no
-            tensor.
-
-        Raises
-        ------
-        RunError
-            If onnxruntime refuses to run it; a session that crashed can run again.
+        The run may take so many ``seconds``, without limit by default.  With ``types``, only the
+        element type and the shape of each output is returned, None for what is no tensor.  Raises
+        ``RunError`` if onnxruntime refuses to run it; a session that crashed can run again.
         """
         if self._process is None:
             self._load(seconds)
@@ -172,13 +141,7 @@ class _Process:
         return self.owner == os.getpid() and self.process.poll() is None
 
     def ask(self, request: tuple[Any, ...], seconds: float | None) -> tuple[str, Any]:
-        """Return its answer.
-
-        Raises
-        ------
-        CrashError
-            If it ends, or takes longer.
-        """
+        """Return its answer; raises ``CrashError`` if it ends, or takes longer."""
         end = None if seconds is None else time.monotonic() + seconds
         try:
             self.to.send(request)

@@ -31,36 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ShapedModel:
-    """A model all of whose shapes are as known as they will be.
+    """A model all of whose shapes are as known as they will be."""
 
-    Parameters
-    ----------
-    model
-        The model; nodes that compute shapes have become constants.
-    shapes
-        By tensor name; only what is known completely.
-    values
-        Small constants by name.
-    others
-        Names of what is no tensor: sequences, maps and optional values.
-    notes
-        What a user should know of how shapes were found; a line each.
-    unmeasured
-        Why no run of the network told the shapes that are not known.
-    declared
-        Names of tensors whose shapes follow from no node, but are declared.
-    guessed
-        Names of tensors with sizes that nothing tells, taken for 1.
-    """
-
-    model: ModelProto
-    shapes: Mapping[str, Shape]
-    values: Mapping[str, Array]
-    others: Collection[str]
-    notes: tuple[str, ...] = ()
-    unmeasured: str = ""
-    declared: frozenset[str] = frozenset()
-    guessed: frozenset[str] = frozenset()
+    model: ModelProto  # nodes that compute shapes have become constants
+    shapes: Mapping[str, Shape]  # by tensor name; only what is known completely
+    values: Mapping[str, Array]  # small constants by name
+    others: Collection[str]  # names of what is no tensor: sequences, maps and optional values
+    notes: tuple[str, ...] = ()  # what a user should know of how shapes were found; a line each
+    unmeasured: str = ""  # why no run of the network told the shapes that are not known
+    declared: frozenset[str] = frozenset()  # tensors whose shapes follow from no node
+    guessed: frozenset[str] = frozenset()  # tensors with sizes that nothing tells, taken for 1
 
     def why(self) -> str:
         """Return what strict shape inference has to say, or nothing."""
@@ -74,17 +54,9 @@ class ShapedModel:
 def infer(model: ModelProto, dims: Mapping[str, int]) -> ShapedModel:
     """Infer shapes, folding what computes them, until nothing more is found.
 
-    Parameters
-    ----------
-    dims
-        Sizes of symbolic dimensions by name; ``"x.0"`` names dimension 0 of input ``x``,
-        which every dimension without a name or size can be called.
-
-    Raises
-    ------
-    InputError
-        If a dimension that is read remains open, a size fits no dimension, or the model is
-        not well-formed.
+    ``dims`` has sizes of symbolic dimensions by name; ``"x.0"`` names dimension 0 of input ``x``,
+    which every dimension without a name or size can be called.  Raises ``InputError`` if a
+    dimension that is read remains open, a size fits no dimension, or the model is not well-formed.
     """
     set_dims(model, dims)
     _check_inputs(model)
@@ -102,13 +74,7 @@ def infer(model: ModelProto, dims: Mapping[str, int]) -> ShapedModel:
 
 
 def with_known_shapes(model: ModelProto) -> ShapedModel:
-    """Return a model with what follows from the shapes that it has.
-
-    Raises
-    ------
-    InputError
-        If it is not well-formed.
-    """
+    """Return a model with what follows from the shapes that it has."""
     while True:
         model = with_shapes(model)
         shapes = _known_shapes(model)
@@ -188,17 +154,8 @@ def skeleton(model: ModelProto) -> ModelProto:
     """Return a network with all shapes that can be told, without the data of large tensors.
 
     What computes shapes from shapes has become constants.  Declared shapes count where nothing
-    else follows from the nodes, but nothing is computed from them.
-
-    Parameters
-    ----------
-    model
-        The network; see :func:`bare_model` for what becomes of its initialisers.
-
-    Raises
-    ------
-    InputError
-        If the network is not well-formed.
+    else follows from the nodes, but nothing is computed from them.  See :func:`bare_model` for
+    what becomes of initialisers.
     """
     bare = bare_model(model)
     sort_nodes(bare.graph)
@@ -216,15 +173,10 @@ def skeleton(model: ModelProto) -> ModelProto:
 
 
 def tell_operands(graph: GraphProto) -> bool:
-    """Tell sizes of operands by those of results; return whether any were.
+    """Tell sizes of operands by those of results, in all graphs; return whether any were.
 
-    They go through transposes, and through elementwise ops of one operand.  A permutation tells the
-    rank of a transpose's result, whatever is known of its operand.
-
-    Parameters
-    ----------
-    graph
-        The graph, with all inside it, and all shapes that are known; it is changed.
+    They go through transposes, and through elementwise ops of one operand.  A permutation tells
+    the rank of a transpose's result, whatever is known of its operand.
     """
     from onnx import TensorShapeProto
 

@@ -75,42 +75,19 @@ OF_MANY = {"Concat", "Max", "Mean", "Min", "Sum"}
 
 @dataclass(frozen=True)
 class SimplifiedModel:
-    """A network that computes the same with fewer nodes.
+    """A network that computes the same with fewer nodes."""
 
-    Parameters
-    ----------
-    model
-        The network; large weights of its own graph are without their data.
-    weights
-        These weights by name; their own names may be others.
-    removed
-        The transposes that are gone.
-    notes
-        What a user should know of the network as it was given; a line each.
-    """
-
-    model: ModelProto
-    weights: Mapping[str, TensorProto]
-    removed: Tally
-    notes: tuple[str, ...]
+    model: ModelProto  # large weights of its own graph are without their data
+    weights: Mapping[str, TensorProto]  # these weights by name; their own names may be others
+    removed: Tally  # the transposes that are gone
+    notes: tuple[str, ...]  # what a user should know of the network as it was given; a line each
 
 
 def simplified(model: ModelProto, *, copies: bool = True) -> SimplifiedModel:
-    """Return a network without what does nothing.
+    """Return a network, given with its weights, without what does nothing.
 
-    What becomes of a network depends on nothing else.
-
-    Parameters
-    ----------
-    model
-        The network, its weights included.  It is not changed.
-    copies
-        Whether readers get their own copies of what costs nothing to make.
-
-    Raises
-    ------
-    InputError
-        If it is not read, or not well-formed; in one line.
+    What becomes of it depends on nothing else.  Readers get their own ``copies`` of what costs
+    nothing to make.  Raises ``InputError`` if it is not read, or not well-formed; in one line.
     """
     check_network(model)
     weights: dict[str, TensorProto] = {}
@@ -148,15 +125,7 @@ class _Outside:
 
 
 class _Simplifier:
-    """Simplifies one network in rounds, as values that are found tell further shapes.
-
-    Parameters
-    ----------
-    model
-        A copy of the network, which is changed.
-    weights
-        Its large weights.
-    """
+    """Simplifies a network, which is changed, in rounds, as values that are found tell shapes."""
 
     def __init__(self, model: ModelProto, weights: dict[str, TensorProto]) -> None:
         self.model, self.weights = model, weights

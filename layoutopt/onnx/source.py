@@ -36,29 +36,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class OnnxSource:
-    """A network of ONNX, as it was read.
-
-    Parameters
-    ----------
-    model
-        The network.
-    graph
-        The same as ops that run in layouts, those of bodies too.
-    nodes
-        For each op the node that it was read from.
-    constants
-        For each constant where its values are.
-    scopes
-        The graph of each body by its scope, and under "" that of the network.
-    element_types
-        What ONNX calls the element types of tensors, where they are known.
-    """
+    """A network of ONNX, as it was read."""
 
     model: ModelProto
-    graph: ConversionGraph
-    nodes: Mapping[str, NodeProto]
-    constants: Mapping[str, Constant]
+    graph: ConversionGraph  # the same as ops that run in layouts, those of bodies too
+    nodes: Mapping[str, NodeProto]  # for each op the node that it was read from
+    constants: Mapping[str, Constant]  # for each constant where its values are
+    # the graph of each body by its scope, and under "" that of the network
     scopes: Mapping[str, GraphProto]
+    # what ONNX calls the element types of tensors, where they are known
     element_types: Mapping[str, str]
     ops: Mapping[str, Op] = field(init=False)
 
@@ -75,21 +61,12 @@ UNKNOWN = TensorType(None, 4)
 def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = None) -> OnnxSource:
     """Return a network as ops that run in layouts, with those of all graphs inside it.
 
-    Initialisers and constant nodes become constants, nodes that compute shapes too where these
-    are known.  Inputs that hold axes, pads and the like stand in the attributes of ops as well.
-    Tensors of graphs inside nodes that have the names of others get new ones.
+    Initialisers and constant nodes become constants, nodes that compute shapes too where these are
+    known.  Inputs that hold axes, pads and the like stand in the attributes of ops as well.
+    Tensors of graphs inside nodes that have the names of others get new ones.  ``weights`` are
+    those by name whose data the network does not include.
 
-    Parameters
-    ----------
-    model
-        The network.  It is not changed.
-    weights
-        The weights by name whose data it does not include.
-
-    Raises
-    ------
-    InputError
-        If its operator set is not read, or it is not well-formed; in one line.
+    Raises ``InputError`` as :func:`check_network` does.
     """
     versions = check_network(model)
     if any(True for node in model.graph.node for _ in bodies(node)):
@@ -104,10 +81,7 @@ def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = No
 def check_network(model: ModelProto) -> dict[str, int]:
     """Check a network as a whole, and its nodes one by one; return the versions of operator sets.
 
-    Raises
-    ------
-    InputError
-        If its operator set is not read, or it is not well-formed; in one line.
+    Raises ``InputError`` if its operator set is not read, or it is not well-formed; in one line.
     """
     versions = versions_of(model)
     if "" not in versions:
@@ -127,19 +101,7 @@ def check_network(model: ModelProto) -> dict[str, int]:
 
 
 class _Reader:
-    """Reads the graphs of one network.
-
-    Parameters
-    ----------
-    model
-        The network.
-    known
-        Its graph with all shapes, without large data.
-    versions
-        The version of each operator set.
-    weights
-        Weights of its own graph whose data is not in it.
-    """
+    """Reads the graphs of a network; ``known`` is its graph with shapes, without large data."""
 
     def __init__(
         self,
@@ -169,18 +131,10 @@ class _Reader:
     def read(
         self, scope: str, proto: GraphProto, known: GraphProto, values: Mapping[str, NDArray[Any]]
     ) -> None:
-        """Read a graph.
+        """Read a graph, which is the body ``scope``, or the network's own if that is ``""``.
 
-        Parameters
-        ----------
-        scope
-            The body that it is; "" for the network's own.
-        proto
-            The graph.
-        known
-            The same with all shapes, without large data.
-        values
-            Small constants that it may capture.
+        ``known`` is the same with all shapes, without large data; it may capture the small
+        constants ``values``.
         """
         self.scopes[scope] = proto
         self.shapes.update(types(known))
@@ -308,10 +262,8 @@ def _constants(
 def _check_shapes(graph: ConversionGraph, op: Op, doubtful: set[str]) -> None:
     """Check the shapes of an op that reads what has its shape by declaration alone.
 
-    Parameters
-    ----------
-    doubtful
-        Names of such tensors, and of what follows from them; the op's results are added.
+    ``doubtful`` has the names of such tensors, and of what follows from them; the op's results are
+    added.
     """
     known = operator_of(op).category is not Category.OPAQUE
     if known and not doubtful.isdisjoint(op.inputs):

@@ -32,16 +32,9 @@ GIVEN = f"{PREFIX}given"
 
 
 class GivenTransposes:
-    """The transposes of a network, those in graphs inside nodes too.
+    """The transposes of a network, those in graphs inside nodes too, whose nodes are marked.
 
-    Parameters
-    ----------
-    graph
-        The network's graph; the nodes are marked.
-    types
-        What is known of its tensors.
-    held
-        Initialisers that a caller may replace.
+    ``held`` are initialisers that a caller may replace.
     """
 
     def __init__(self, graph: GraphProto, types: Declared, held: Container[str]) -> None:
@@ -113,11 +106,8 @@ def _stays(node: NodeProto, types: Declared) -> bool:
 def given_transposes(model: ModelProto) -> tuple[Tally, int]:
     """Return what a network's transposes cost by the shapes that it declares.
 
-    Returns
-    -------
-    tally, unknown
-        Those of a shape that is not declared are among the transforms, without their bytes; how
-        many these are.
+    Those of a shape that is not declared are among the transforms, without their bytes; how many
+    these are comes second.
     """
     light = light_model(model, {})
     given = GivenTransposes(light.graph, types_of(light.graph), overridable(light))
@@ -127,12 +117,8 @@ def given_transposes(model: ModelProto) -> tuple[Tally, int]:
 def optimised_transposes(model: ModelProto) -> int:
     """Return how many transposes onnxruntime's own optimiser leaves.
 
-    That is its basic level, which only does what holds for every machine.
-
-    Raises
-    ------
-    InputError
-        If onnxruntime is missing, or cannot load the network.
+    That is its basic level, which only does what holds for every machine.  Raises ``InputError``
+    if onnxruntime is missing, or cannot load the network.
     """
     import onnx
 
@@ -153,10 +139,7 @@ def optimised_transposes(model: ModelProto) -> int:
 def peer_transposes(model: ModelProto) -> dict[str, int | None]:
     """Return how many transposes other optimisers leave, None for one that is not installed.
 
-    Raises
-    ------
-    InputError
-        If one of them fails, or onnxruntime is missing.
+    Raises ``InputError`` if one of them fails, or onnxruntime is missing.
     """
     import onnx
 
@@ -184,10 +167,7 @@ onnx.save(found[0] if isinstance(found, tuple) else found, output)
 def _optimise_alone(package: str, entry: str, path: Path) -> None:
     """Let another optimiser write what it leaves of a network, in a process that may crash.
 
-    Raises
-    ------
-    InputError
-        If it does, or fails.
+    Raises ``InputError`` if it does, or fails.
     """
     output, said = path.with_suffix(".new"), path.with_suffix(".txt")
     words = ["-c", _OPTIMISE, package, entry, str(path), str(output)]

@@ -20,19 +20,11 @@ UNSQUEEZED = {*NARROW, "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5
 
 
 class TensorType(NamedTuple):
-    """Type and shape of a tensor.
+    """Type and shape of a tensor."""
 
-    Parameters
-    ----------
-    shape
-        Its shape, None where not even the rank is known.
-    element_type
-        What ONNX calls their type, ``float`` or ``int64``; "" if unknown.
-    """
-
-    shape: Shape | None
+    shape: Shape | None  # None where not even the rank is known
     element_bytes: int
-    element_type: str = ""
+    element_type: str = ""  # what ONNX calls it, `float` or `int64`; "" if unknown
 
 
 def types(graph: GraphProto) -> dict[str, TensorType]:
@@ -95,15 +87,7 @@ MOST_ROUNDS = 2**31
 def rounds_of(
     node: NodeProto, values: Mapping[str, Any], shape: Callable[[str], Shape | None]
 ) -> int:
-    """Return how often a graph inside a node runs at most; 2 if that is unknown.
-
-    Parameters
-    ----------
-    values
-        Small constants.
-    shape
-        Returns the shape of a tensor.
-    """
+    """Return how often a graph inside a node runs at most; 2 if that is unknown."""
     if node.op_type == "If":
         return 1
     rounds: Size = None

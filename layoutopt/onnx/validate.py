@@ -30,17 +30,8 @@ if TYPE_CHECKING:
 def sort_nodes(graph: GraphProto, outside: Collection[str] = ()) -> None:
     """Bring the nodes of a graph, and of all inside it, into order; the first one first.
 
-    Parameters
-    ----------
-    graph
-        The graph; it is changed.
-    outside
-        Names that it may capture.
-
-    Raises
-    ------
-    InputError
-        If a name is made twice, or by nobody, or nodes form a cycle.
+    It may capture names from ``outside``.  Raises ``InputError`` if a name is made twice, or by
+    nobody, or nodes form a cycle.
     """
     maker: dict[str, int] = {}
     own = {x.name for x in (*graph.input, *graph.initializer)}
@@ -95,11 +86,6 @@ def one_input_each(model: ModelProto) -> tuple[ModelProto, list[str]]:
     """Return a network in which each Identity reads one input, and a line for each that read more.
 
     tf2onnx gives some a shape as well where its own optimiser is off, and no runtime takes these.
-
-    Parameters
-    ----------
-    model
-        The network; it is not changed.
     """
 
     def surplus(model: ModelProto) -> list[NodeProto]:
@@ -120,17 +106,8 @@ def one_input_each(model: ModelProto) -> tuple[ModelProto, list[str]]:
 def check_version(model: ModelProto, oldest: int) -> None:
     """Check that a network follows a version of ONNX's operator set that can be read.
 
-    Parameters
-    ----------
-    model
-        The network.
-    oldest
-        The first version that is read; the last is that of the onnx package that is installed.
-
-    Raises
-    ------
-    InputError
-        If it is another.
+    That is one from the oldest to that of the onnx package that is installed; else ``InputError``
+    is raised.
     """
     from onnx import defs
 
@@ -151,12 +128,9 @@ def check_version(model: ModelProto, oldest: int) -> None:
 def check_nodes(model: ModelProto) -> None:
     """Check operands and attributes of all nodes of a network, in graphs inside nodes too.
 
-    Of ops that are not ONNX's own, only that no attribute stands there twice.
-
-    Raises
-    ------
-    InputError
-        If a node has more or fewer inputs or outputs than its op, or an attribute of another kind.
+    Of ops that are not ONNX's own, only that no attribute stands there twice.  Raises
+    ``InputError`` if a node has more or fewer inputs or outputs than its op, or an attribute of
+    another kind.
     """
     versions = versions_of(model)
     for node in all_nodes(model.graph):
@@ -206,10 +180,7 @@ def _check_known(attribute: AttributeProto, kinds: Mapping[str, int]) -> None:
 def schema(type: str, version: int) -> OpSchema | None:
     """Return what ONNX says of an op in a version of its operator set, None if that is nothing.
 
-    Parameters
-    ----------
-    type
-        The op, as :func:`~layoutopt.onnx.protobuf.type_of` writes it.
+    The type is written as by :func:`~layoutopt.onnx.protobuf.type_of`.
     """
     from onnx import defs
 
@@ -239,17 +210,8 @@ DEEPEST = 100
 def inlined(model: ModelProto, kept: Collection[tuple[str, str]] = ()) -> ModelProto:
     """Return a network with the nodes of its functions in place of all calls.
 
-    Parameters
-    ----------
-    model
-        The network.
-    kept
-        Domains and names of functions whose calls stay.
-
-    Raises
-    ------
-    InputError
-        If calls do not come to an end, or do not fit their functions.
+    Calls of the functions ``kept``, by domain and name, stay.  Raises ``InputError`` if calls do
+    not come to an end, or do not fit their functions.
     """
     import onnx.inliner
 
@@ -286,10 +248,8 @@ def _inlined_in_turn(model: ModelProto, kept: Collection[tuple[str, str]]) -> Mo
 def check_functions(model: ModelProto) -> None:
     """Check that the calls of a network's functions come to an end, before anybody follows them.
 
-    Raises
-    ------
-    InputError
-        If a function calls itself, or the nodes are too many once calls are replaced by them.
+    Raises ``InputError`` if a function calls itself, or the nodes are too many once calls are
+    replaced by them.
     """
     functions = {(f.domain, f.name): f.node for f in model.functions}
     counts: dict[tuple[str, str], int] = {}

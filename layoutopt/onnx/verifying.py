@@ -33,15 +33,11 @@ def fault(before: ModelProto, after: ModelProto) -> str:
     """Return what is wrong with a rewritten network, in one line; nothing if it is sound.
 
     It is held against the checker, then against the inference of types and shapes, which must
-    agree with the types that it declares.  What the given network does not keep to either, as
-    its ops are not known or its shapes are stale, is not asked of it.
+    agree with the types that it declares.  What the given network does not keep to either, as its
+    ops are not known or its shapes are stale, is not asked of it.
 
-    Parameters
-    ----------
-    before, after
-        The network as it was given, and as it is to be written.  The second is changed:
-        declared sizes that only defaults contradict, which a caller may replace, or that ONNX
-        would misread, are left open.
+    Declared sizes of the rewritten network that only defaults contradict, which a caller may
+    replace, or that ONNX would misread, are left open.
     """
     reason = _fault(before, after)
     if reason and _tell_options(after):
@@ -162,32 +158,17 @@ MOST = 8
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """A network that was rewritten, and is sound.
+    """A network that was rewritten, and is sound."""
 
-    Parameters
-    ----------
-    conversion
-        What became of its graph.
-    model
-        The network.
-    difference
-        The largest relative difference of outputs, if it was run.
-    """
-
-    conversion: Conversion
+    conversion: Conversion  # what became of its graph
     model: Model
-    difference: float | None
+    difference: float | None  # the largest relative difference of outputs, if it was run
 
 
 class Unsound(Exception):  # it says what a network is
-    """Raised where a rewritten network is not sound.
+    """Raised where a rewritten network is not sound; the reason is one line.
 
-    Parameters
-    ----------
-    reason
-        What is wrong, in one line.
-    conversion
-        What became of its graph; None if it did not come so far.
+    The conversion is None if it did not come so far.
     """
 
     def __init__(self, reason: str, conversion: Conversion | None = None) -> None:
@@ -205,34 +186,18 @@ Try: TypeAlias = Callable[[frozenset[str]], Attempt]
 
 @dataclass
 class Found:
-    """Outcome of a verification.
+    """Outcome of a verification."""
 
-    Parameters
-    ----------
-    attempt
-        The network; None if none is sound, though no op were converted.
-    error
-        What was wrong at first.
-    written
-        The ops that stay as they are written, and why.
-    """
-
-    attempt: Attempt | None
-    error: Unsound | None = None
+    attempt: Attempt | None  # None if no network is sound, though no op were converted
+    error: Unsound | None = None  # what was wrong at first
+    # the ops that stay as they are written, and why
     written: dict[str, str] = field(default_factory=dict)
 
 
 def soundest(ops: Mapping[str, Op], attempt: Try, over: Callable[[], bool]) -> Found:
     """Return a network that is sound, with as few ops as they are written as are found.
 
-    Parameters
-    ----------
-    ops
-        All ops by name, in order.
-    attempt
-        Converts the network.
-    over
-        Whether no time is left to look for the ops.
+    ``ops`` come in order; ``over`` says whether no time is left to look for some.
     """
     try:
         return Found(attempt(frozenset()))

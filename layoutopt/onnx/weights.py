@@ -195,10 +195,7 @@ def add_weight(
 def transform_constant(constant: Constant, how: TransformedConstant, name: str) -> TensorProto:
     """Return a constant in another layout, as an initialiser.
 
-    Raises
-    ------
-    InputError
-        If its values cannot be read.
+    Raises ``InputError`` if its values cannot be read.
     """
     from onnx import TensorProto, numpy_helper
 

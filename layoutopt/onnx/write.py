@@ -36,19 +36,12 @@ if TYPE_CHECKING:
 def fewer_reshapes(
     graph: ConversionGraph, kept: Container[str], annotated: Iterable[str] = ()
 ) -> list[Op]:
-    """Return the ops of a graph, without reshapes of what was reshaped before.
+    """Return the ops of a graph in new layouts, without reshapes of what was reshaped before.
 
     Where only axes of size 1 move, a conversion reshapes; where two such moves meet, or one meets
-    a reshape of the network, one is enough, and none if the shape is the first one again.
-
-    Parameters
-    ----------
-    graph
-        A graph in new layouts.
-    kept
-        Names of ops that were there before; pairs of these stay.
-    annotated
-        Results that stay though nobody reads them.
+    a reshape of the network, one is enough, and none if the shape is the first one again.  Pairs
+    of ops that were there before, ``kept``, stay, and ``annotated`` results though nobody reads
+    them.
     """
     wanted = {*graph.outputs, *annotated}
     made: dict[str, Op] = {}
@@ -106,18 +99,11 @@ NUMBERS_OF_ANY_TYPE = 9
 
 
 def write_model(source: OnnxSource, conversion: Conversion) -> ModelProto:
-    """Return a network with its graph converted.
+    """Return a network, as it was read, with its graph converted.
 
     Nodes keep names, texts and all attributes that are as they were.  Changed attributes that an
-    op takes as inputs become new initialisers.  Constants that nobody reads any more are left
-    out.  All else that the network holds is kept.
-
-    Parameters
-    ----------
-    source
-        The network, as it was read.
-    conversion
-        Its graph in other layouts.
+    op takes as inputs become new initialisers.  Constants that nobody reads any more are left out.
+    All else that the network holds is kept.
     """
     from onnx import ModelProto, helper
 
@@ -139,17 +125,7 @@ MICROSOFT = "com.microsoft"
 
 
 class _Writer:
-    """Writes the graphs of one network.
-
-    Parameters
-    ----------
-    source
-        The network, as it was read.
-    conversion
-        The same in other layouts.
-    functions
-        Takes the ops in other layouts than ONNX has.
-    """
+    """Writes the graphs of a network; ``functions`` takes ops in other layouts than ONNX has."""
 
     def __init__(
         self, source: OnnxSource, conversion: Conversion, functions: LayoutFunctions
@@ -185,14 +161,9 @@ class _Writer:
         given: Sequence[str] = (),
         returned: Sequence[str] = (),
     ) -> None:
-        """Write a graph into an empty one.
+        """Write a graph, the body ``scope`` or the network's own for "", into an empty one.
 
-        Parameters
-        ----------
-        scope
-            The body that it is; "" for the network's own.
-        given, returned
-            The inputs and outputs of a body, as in the conversion.
+        ``given`` and ``returned`` are the inputs and outputs of a body, as in the conversion.
         """
         source, conversion, proto = self.source, self.conversion, self.source.scopes[scope]
         copied_except(proto, target, "node", "initializer", "value_info")
@@ -513,14 +484,8 @@ def _with_kernels(
 ) -> list[Op]:
     """Return ops, those that a conversion adds as ones that runtimes have for their elements.
 
-    Parameters
-    ----------
-    ops
-        The ops of a graph in new layouts, in order.
-    own
-        Names of ops that were there before.
-    kinds
-        Element types of its tensors, where they are known.
+    ``own`` are the names of ops that were there before, ``kinds`` the element types of tensors,
+    where they are known.
     """
     squeezed: dict[str, str] = {}
     found = list[Op]()
@@ -538,16 +503,9 @@ def _with_kernels(
 
 
 def _transposing(op: Op, source: str, graph: ConversionGraph) -> Op:
-    """Return an op that moves axes of size 1 only as a Transpose, if it can be one.
+    """Return an op that moves axes of size 1 only as a Transpose of ``source``, if it can be one.
 
-    Parameters
-    ----------
-    op
-        A Reshape, an Identity, or an Unsqueeze.
-    source
-        What it makes its result of.
-    graph
-        The graph that they are in.
+    It is a Reshape, an Identity, or an Unsqueeze.
     """
     before, after = (graph.tensors[name].shape for name in (source, op.outputs[0]))
     if before is None or after is None or len(before) != len(after):

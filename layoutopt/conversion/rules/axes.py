@@ -19,13 +19,7 @@ from layoutopt.layout.permutations import Permutation
 
 
 def axis_rule(default: int | None) -> Rule:
-    """Return a rule that moves the attribute ``axis``.
-
-    Parameters
-    ----------
-    default
-        The axis of an op that names none; None if it must name one.
-    """
+    """Return a rule that moves the attribute ``axis``; the default is None if it must be there."""
 
     def moved(op: Op, permutation: Permutation) -> Mapping[str, Any]:
         return {"axis": permutation.index(op.axis(default, len(permutation)))}

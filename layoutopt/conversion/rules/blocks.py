@@ -20,19 +20,11 @@ from layoutopt.layout.factors import (
 
 @dataclass(frozen=True)
 class Cut:
-    """An op whose axes are cut as those of one operand or result are.
-
-    Parameters
-    ----------
-    dims
-        What each dimension of the operands holds then, in the op's own axes.
-    shape
-        The sizes of these axes in the operand or result whose order is given.
-    """
+    """An op whose axes are cut as those of one operand or result are."""
 
     op: Op
-    dims: Form
-    shape: Shape
+    dims: Form  # what each dimension of the operands holds then, in the op's own axes
+    shape: Shape  # the sizes of these axes in the operand or result whose order is given
 
     def places(self, axis: int) -> tuple[int, ...]:
         """Return the dimensions that an axis is in."""
@@ -45,12 +37,8 @@ class Cut:
     def form(self, shape: Shape, stretched: int | None = None) -> Form | None:
         """Return the form of an operand or result, None if its sizes do not allow it.
 
-        Parameters
-        ----------
-        shape
-            Its shape; its last axis is the op's last one.
-        stretched
-            The axis along which it may be longer or shorter, by whole outermost parts.
+        Its last axis is the op's last one.  Along the axis ``stretched`` it may be longer or
+        shorter, by whole outermost parts.
         """
         front, found, seen = len(self.shape) - len(shape), list[FormDim](), set[int]()
         for dim in self.dims:
@@ -115,13 +103,7 @@ def quantised(cut: Cut, from_result: bool) -> Outcome:
 
 
 def along(default: int | None) -> BlockRule:
-    """Return a rule that moves the attribute ``axis`` of an axis that is not cut.
-
-    Parameters
-    ----------
-    default
-        The axis of an op that names none.
-    """
+    """Return a rule that moves the attribute ``axis`` of an axis that is not cut."""
 
     def moved(cut: Cut, from_result: bool) -> Outcome:
         place = cut.place(cut.op.axis(default, len(cut.shape)))

@@ -30,21 +30,11 @@ SINCE_SCAN_AXES = 9
 
 @dataclass(frozen=True)
 class OpPart:
-    """Operands and results of an op whose layouts do not depend on those of its others.
+    """Operands and results of an op whose layouts do not depend on those of its others."""
 
-    Parameters
-    ----------
-    owner
-        The op.
-    op
-        These operands and results as an op; the owner if they are all.
-    inputs, outputs
-        Their places in the owner.
-    """
-
-    owner: Op
-    op: Op
-    inputs: Sequence[int]
+    owner: Op  # the op
+    op: Op  # these operands and results as an op; the owner if they are all
+    inputs: Sequence[int]  # `inputs`, `outputs`: their places in the owner
     outputs: Sequence[int]
 
 

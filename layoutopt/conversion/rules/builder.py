@@ -19,25 +19,13 @@ Attractions: TypeAlias = Mapping[str, Decimal]
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An op of a network, ready to enter an unwinding graph.
+    """An op of a network, ready to enter an unwinding graph."""
 
-    Parameters
-    ----------
-    op
-        The op; outputs that nobody reads have no names.
-    inputs
-        The operands; ``None`` for one that is left out, and for one that only carries
-        structure.
-    shapes
-        The outputs' shapes; ``None`` for one that nobody reads.
-    captured
-        Tensors that the bodies inside the node read.
-    """
-
-    op: Op
+    op: Op  # the op; outputs that nobody reads have no names
+    # the operands; `None` for one that is left out, and for one that only carries structure
     inputs: tuple[Tensor | None, ...]
-    shapes: tuple[Shape | None, ...]
-    captured: tuple[Tensor, ...] = ()
+    shapes: tuple[Shape | None, ...]  # the outputs' shapes; `None` for one that nobody reads
+    captured: tuple[Tensor, ...] = ()  # tensors that the bodies inside the node read
 
     @property
     def name(self) -> str:
@@ -68,23 +56,12 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """An op of a network, ready for its backward pass.
+    """An op of a network, ready for its backward pass."""
 
-    Parameters
-    ----------
-    node
-        The op.
-    outputs
-        Its outputs; ``None`` for one that nobody reads.
-    gradients
-        The outputs' gradients; ``None`` where there is none.
-    wanted
-        Positions of the operands whose gradients are needed; those captured are counted on.
-    """
-
-    node: Node
-    outputs: tuple[Tensor | None, ...]
-    gradients: tuple[Tensor | None, ...]
+    node: Node  # the op
+    outputs: tuple[Tensor | None, ...]  # its outputs; `None` for one that nobody reads
+    gradients: tuple[Tensor | None, ...]  # the outputs' gradients; `None` where there is none
+    # positions of the operands whose gradients are needed; those captured are counted on
     wanted: tuple[int, ...]
 
     @property
@@ -114,21 +91,13 @@ Gradients: TypeAlias = Iterator[tuple[int, Tensor]]
 
 @dataclass(frozen=True)
 class Backward:
-    """Backward pass of an op type.
+    """Backward pass of an op type."""
 
-    Parameters
-    ----------
-    build
-        Adds its ops and pairs to a graph, and yields the wanted gradients.
-    constant
-        Positions of operands that are given, not learned: no gradient goes there.
-    every
-        Whether all outputs have gradients, or the first only.
-    """
-
+    # adds its ops and pairs to a graph, and yields the wanted gradients
     build: Callable[[GraphBuilder, Use], Gradients]
+    # positions of operands that are given, not learned: no gradient goes there
     constant: Collection[int] = ()
-    every: bool = False
+    every: bool = False  # whether all outputs have gradients, or the first only
 
 
 def column(shape: Shape, rank: int, axis: int) -> Shape:
@@ -143,14 +112,7 @@ Step: TypeAlias = tuple[Callable[..., Tensor], *tuple[Any, ...]]
 class GraphBuilder:
     """An unwinding graph, and the ways in which op types add to it.
 
-    Parameters
-    ----------
-    graph
-        Where ops and pairs are added.
-    attractions
-        The pairs' values.
-    taken
-        Names that helper ops must not have.
+    ``attractions`` are the pairs' values, ``taken`` names that helper ops must not have.
     """
 
     def __init__(self, graph: Graph, attractions: Attractions, taken: Collection[str]) -> None:
@@ -210,11 +172,8 @@ class GraphBuilder:
     def chain(self, x: Tensor, name: str, steps: Sequence[Step]) -> Tensor:
         """Add views one after the other; the last has the given name.
 
-        Parameters
-        ----------
-        steps
-            Methods of :class:`~layoutopt.graphs.unwinding.Graph` with their arguments; at
-            least one.
+        Steps, of which there is one or more, are methods of
+        :class:`~layoutopt.graphs.unwinding.Graph` with their arguments.
         """
         for k, (method, *arguments) in enumerate(steps):
             last = k == len(steps) - 1

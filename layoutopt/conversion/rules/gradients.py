@@ -18,14 +18,8 @@ from layoutopt.graphs.unwinding import Graph
 def reduced(builder: GraphBuilder, dy: Tensor, x: Tensor, placed: Shape | None = None) -> Tensor:
     """Return the gradient of an operand that was broadcast: summed up, in its shape.
 
-    Parameters
-    ----------
-    dy
-        The gradient before it is summed up.
-    x
-        The operand.
-    placed
-        The operand's shape beside the larger one; by default its own.
+    ``dy`` is the gradient before it is summed up, ``placed`` the shape of the operand ``x`` beside
+    the larger one; by default its own.
     """
     shape = x.shape if placed is None else placed
     if dy.shape == x.shape:
@@ -109,10 +103,7 @@ def opaque(builder: GraphBuilder, use: Use) -> Gradients:
 def rowwise(builder: GraphBuilder, use: Use, inputs: bool = False) -> Gradients:
     """Add a barrier that reads the output's gradient with the output, element by element.
 
-    Parameters
-    ----------
-    inputs
-        Whether the first operand is read, too.
+    If ``inputs``, it reads the first operand, too.
     """
     dy, y, x = use.gradient, use.output, use.operand(0)
     read = [dy, y, x] if inputs else [dy, y]
@@ -125,10 +116,7 @@ def rowwise(builder: GraphBuilder, use: Use, inputs: bool = False) -> Gradients:
 def normalisation(builder: GraphBuilder, use: Use, channels: bool = True) -> Gradients:
     """Add a barrier that reads the output's gradient with data and gain, and reductions.
 
-    Parameters
-    ----------
-    channels
-        Whether a vector belongs to the channels, axis 1, rather than to the last axis.
+    If ``channels``, a vector belongs to the channels, axis 1, rather than to the last axis.
     """
     dy, x, gain = use.gradient, use.operand(0), use.node.optional(1)
     rank = len(x.shape)
@@ -268,17 +256,11 @@ def convolution(
 ) -> Gradients:
     """Add the convolutions that give the gradients of data and weights.
 
-    The data's gradient is that of the output, convolved with the weights, which are turned
-    around with input and output channels exchanged.  The weights' gradient is the data,
-    convolved with the output's gradient.  What is neither has an opaque gradient.
-
-    Parameters
-    ----------
-    bias
-        Position of the bias, which has one element per output channel.
-    transposed
-        Whether the operation is a transposed convolution, whose weights are not turned:
-        going back is a plain one.
+    The data's gradient is that of the output, convolved with the weights, which are turned around
+    with input and output channels exchanged; going back from a ``transposed`` convolution, weights
+    are not turned.  The weights' gradient is the data, convolved with the output's gradient.  What
+    is neither has an opaque gradient.  ``bias`` is the position of the bias, which has one element
+    per output channel.
     """
     dy = use.gradient
     for position in use.wanted:

@@ -42,18 +42,11 @@ def unnamed(written: Layout | None, needed: Layout | None) -> Layout | None:
 
 @dataclass(frozen=True)
 class OperandLayouts:
-    """Layouts of an op's operands and results, in order.
+    """Layouts of an op's operands and results, in order."""
 
-    Parameters
-    ----------
-    inputs
-        One for each operand; None, or nothing at the end, for those that are not named.
-    outputs
-        The same for results.
-    """
-
+    # one for each operand; None, or nothing at the end, for those that are not named
     inputs: tuple[Layout | None, ...] = ()
-    outputs: tuple[Layout | None, ...] = ()
+    outputs: tuple[Layout | None, ...] = ()  # the same for results
 
     def input(self, n: int) -> Layout | None:
         """Return the layout of an operand, None if it is not named."""
@@ -74,17 +67,10 @@ class OperandLayouts:
 def parse_operands(text: str) -> OperandLayouts:
     """Read layouts of operands and results.
 
-    Parameters
-    ----------
-    text
-        ``"NHWC,HWIO"`` for operands; ``"NHWC,HWIO->NHWC"`` with results; ``"->NHWC"`` for results
-        alone.  ``default`` stands for one that is not named.  Without results, the first has the
-        layout of the first operand.
-
-    Raises
-    ------
-    LayoutError
-        If a layout cannot be read, or nothing stands between two commas.
+    ``"NHWC,HWIO"`` for operands; ``"NHWC,HWIO->NHWC"`` with results; ``"->NHWC"`` for results
+    alone.  ``default`` stands for one that is not named.  Without results, the first has the
+    layout of the first operand.  Raises ``LayoutError`` if a layout cannot be read, or nothing
+    stands between two commas.
     """
     before, arrow, after = text.partition("->")
     before = before.strip()
@@ -114,67 +100,40 @@ LATEST = 22
 
 @dataclass(frozen=True)
 class Body:
-    """A graph inside an op: a branch of an If, or the body of a Loop or Scan.
+    """A graph inside an op: a branch of an If, or the body of a Loop or Scan."""
 
-    Parameters
-    ----------
-    scope
-        Its name, which its ops and tensors have as ``scope``.
-    inputs, outputs
-        How many tensors it is given, and gives back, each time it runs.
-    rounds
-        How often it runs at most each time the op runs; 2 if that is unknown.
-    """
-
-    scope: str
+    scope: str  # its name, which its ops and tensors have as `scope`
+    # `inputs`, `outputs`: how many tensors it is given, and gives back, each time it runs
     inputs: int
     outputs: int
-    rounds: int = 1
+    rounds: int = 1  # how often it runs at most each time the op runs; 2 if that is unknown
 
 
 @dataclass(frozen=True)
 class Op:
-    """An op of a graph, with all that rules and backends decide by.
+    """An op of a graph, with all that rules and backends decide by."""
 
-    Parameters
-    ----------
-    type
-        As ONNX names it, ``Conv``; those of other domains as ``domain::Type``.
-    attributes
-        By the names of ONNX.  Inputs that hold axes or sizes, as those of Slice and Pad do, stand
-        here under their names where their values are known.
-    inputs, outputs
-        Names of tensors, ``""`` for one that is left out.  Behind the operands stand the outputs of
-        its bodies, and behind the results their inputs.
-    input_shapes, output_shapes
-        Their shapes; None where a tensor is left out or its rank is unknown.
-    name
-        Its own name.
-    opset
-        The version of its domain's operator set.
-    layouts
-        How its operands are written, where that is not ONNX's way.
-    element_type
-        The type of the elements of its first input, ``float`` or ``int64``; one below a byte if
-        any input or result has it; "" if unknown.
-    scope
-        The body that it is in; "" for none.
-    bodies
-        The graphs inside it.
-    """
-
-    type: str
+    type: str  # as ONNX names it, `Conv`; those of other domains as `domain::Type`
+    # By the names of ONNX.  Inputs that hold axes or sizes, as those of Slice and Pad do, stand
+    # here under their names where their values are known.
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    # `inputs`, `outputs`: names of tensors, `""` for one that is left out.  Behind the operands
+    # stand the outputs of its bodies, and behind the results their inputs.
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    # `input_shapes`, `output_shapes`: their shapes; None where a tensor is left out or its rank is
+    # unknown
     input_shapes: tuple[Shape | None, ...] = ()
     output_shapes: tuple[Shape | None, ...] = ()
-    name: str = ""
-    opset: int = LATEST
+    name: str = ""  # its own name
+    opset: int = LATEST  # the version of its domain's operator set
+    # how its operands are written, where that is not ONNX's way
     layouts: OperandLayouts | None = None
+    # the type of the elements of its first input, `float` or `int64`; one below a byte if any
+    # input or result has it; "" if unknown
     element_type: str = ""
-    scope: str = ""
-    bodies: tuple[Body, ...] = ()
+    scope: str = ""  # the body that it is in; "" for none
+    bodies: tuple[Body, ...] = ()  # the graphs inside it
 
     def __str__(self) -> str:
         return f"{self.type} {self.name!r}" if self.name else self.type
@@ -211,10 +170,7 @@ class Op:
     def integers(self, name: str) -> tuple[int, ...] | None:
         """Return an attribute of integers, None if it is missing.
 
-        Raises
-        ------
-        InputError
-            If it is something else.
+        Raises ``InputError`` if it is something else.
         """
         given = self.attributes.get(name)
         if given is None:
@@ -227,10 +183,7 @@ class Op:
     def integer(self, name: str, default: int) -> int:
         """Return an attribute of one integer, the default if it is missing.
 
-        Raises
-        ------
-        InputError
-            If it is something else.
+        Raises ``InputError`` if it is something else.
         """
         values = self.integers(name)
         if values is None:
@@ -240,19 +193,10 @@ class Op:
         return values[0]
 
     def axis(self, default: int | None, rank: int, name: str = "axis") -> int:
-        """Return the axis that an attribute names, counted from the first.
+        """Return the axis of so many that an attribute names, counted from the first.
 
-        Parameters
-        ----------
-        default
-            The axis where the attribute is missing; None if it must be there.
-        rank
-            How many axes there are.
-
-        Raises
-        ------
-        InputError
-            If there is no such axis.
+        The default is the axis where the attribute is missing; None if it must be there.  Raises
+        ``InputError`` if there is no such axis.
         """
         if default is None and name not in self.attributes:
             raise InputError(f"{self}: it has no {name}")
@@ -262,10 +206,7 @@ class Op:
     def axes(self, rank: int, name: str = "axes") -> tuple[int, ...] | None:
         """Return the axes that an attribute names, counted from the first, or None.
 
-        Raises
-        ------
-        InputError
-            If one of them is not there, or is named twice.
+        Raises ``InputError`` if one of them is not there, or is named twice.
         """
         values = self.integers(name)
         axes = None if values is None else self._within(name, values, rank)

@@ -32,44 +32,29 @@ class Remapped:
     """An op for operands whose axes are in another order.
 
     Permutations are as for ``numpy.transpose``: ``p[i]`` is the former place of axis ``i``.
-
-    Parameters
-    ----------
-    attributes
-        The new attributes.  A rule need not repeat those that stay.
-    inputs
-        For each input the permutation that it must come in.  One that is longer than the input's
-        rank wants axes of size 1 put in front first, as in broadcasting.  Or a form of its axes, in
-        which some are joined.  None: as before.
-    outputs
-        For each output the permutation in which it comes out; None: as before.
-    entries
-        For inputs, and behind all inputs for outputs, that are vectors with an entry per axis:
-        which entries a Gather picks.  It stands before an input, and picks from the vector as it
-        was; behind an output it picks from what the op gives now.
-    operands
-        The inputs in the order in which the op takes them now; None: as before.
-    type
-        The type of op that it becomes, ``""`` for the same.
     """
 
+    # The new attributes.  A rule need not repeat those that stay.
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    # For each input the permutation that it must come in.  One that is longer than the input's
+    # rank wants axes of size 1 put in front first, as in broadcasting.  Or a form of its axes, in
+    # which some are joined.  None: as before.
     inputs: tuple[Form | None, ...] | None = None
+    # for each output the permutation in which it comes out; None: as before
     outputs: tuple[Form | None, ...] | None = None
+    # For inputs, and behind all inputs for outputs, that are vectors with an entry per axis: which
+    # entries a Gather picks.  It stands before an input, and picks from the vector as it was;
+    # behind an output it picks from what the op gives now.
     entries: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    # the inputs in the order in which the op takes them now; None: as before
     operands: Permutation | None = None
-    type: str = ""
+    type: str = ""  # the type of op that it becomes, `""` for the same
 
 
 def fitted(permutation: Permutation, rank: int) -> Permutation | None:
     """Return the permutation for an operand that is broadcast, None if it can stay as it is.
 
-    Parameters
-    ----------
-    permutation
-        That of the axes of what it is broadcast to.
-    rank
-        How many axes the operand has.
+    The operand has so many axes; the permutation given is that of what it is broadcast to.
     """
     front = len(permutation) - rank
     tail = permutation[front:]
@@ -84,13 +69,6 @@ def carried_along(axes: Axes, permutation: Permutation) -> Permutation:
 
     Those that are axes of the operand keep the operand's new order among themselves; those that
     the op adds stay where they are.
-
-    Parameters
-    ----------
-    axes
-        What the result's axes are.
-    permutation
-        That of the operand's axes.
     """
     new = {axis: place for place, axis in enumerate(permutation)}
     old = [(new[axis], i) for i, axis in enumerate(axes) if axis is not None]
@@ -142,15 +120,10 @@ class FoldingEffort(StrEnum):
 
 @dataclass(frozen=True)
 class OperandAxes:
-    """The meaning of the axes of an op's operands and results.
+    """The meaning of the axes of an op's operands and results."""
 
-    Parameters
-    ----------
-    inputs, outputs
-        A letter per axis, ``*`` where an axis has no such meaning; ``""`` where nothing is
-        known, for example of scalars.
-    """
-
+    # `inputs`, `outputs`: a letter per axis, `*` where an axis has no such meaning; `""` where
+    # nothing is known, for example of scalars
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
@@ -224,23 +197,12 @@ def unmoved(op: Op, permutation: Permutation) -> Remapped:
 
 
 class ShapeLike(NamedTuple):
-    """The op of ONNX's latest operator set whose results have the shape of those of another op.
+    """The op of ONNX's latest operator set whose results have the shape of those of another op."""
 
-    Parameters
-    ----------
-    type
-        Its type.
-    operands
-        The other op's inputs that are its operands.
-    typed
-        The other op's input whose type of elements the results have.
-    shapes
-        Tells the shapes of these operands; by default they are those of the other op's inputs.
-    """
-
-    type: str
-    operands: Sequence[int] = (0,)
-    typed: int = 0
+    type: str  # its type
+    operands: Sequence[int] = (0,)  # the other op's inputs that are its operands
+    typed: int = 0  # the other op's input whose type of elements the results have
+    # tells the shapes of these operands; by default they are those of the other op's inputs
     shapes: Callable[[Op], tuple[Shape | None, ...]] | None = None
 
 
@@ -248,109 +210,65 @@ class ShapeLike(NamedTuple):
 class Operator:
     """All that is known of an op type.
 
-    Parameters
-    ----------
-    type
-        Its name; in other domains than ONNX's own, ``domain::Type``.
-    category
-        How much the order of axes matters.
-    rule
-        What becomes of an op whose axes are permuted: ``(op, permutation)``, returning the
-        attributes that change.  A rule that needs more returns a :class:`Remapped`.
-    since
-        The first version of the operator set that this is true of.
-    operands
-        The inputs that have the permuted axes, counted from the last if their ranks differ;
-        None for all.
-    parameters
-        Inputs whose values the rule reads as attributes, with their positions.
-    at_run_time
-        Those of these that the rule can do without, where they are known at run time only.
-    alternatives
-        For ops that run in more ways than the rule tells, in which operands and results are
-        permuted each alone: all of these.
-    on_request
-        The same for ways to run that not every runtime has.
-    each_alone
-        Whether each operand and result may come in any order, whatever those of the others.
-    rank
-        How many axes are permuted.
-    follow
-        Which of these the results' axes are.
-    axes
-        For heavily sensitive ops, the meaning of each axis as ONNX writes the op: a letter per
-        axis, as in ``"NC+, OI+, O -> NC+"``.  ``+`` stands for the spatial axes of the first
-        input (W, HW or DHW), ``*`` for an axis without such a meaning; nothing for an operand of
-        which nothing is known.  Or a function that returns this for an op.
-    reason
-        Why the axes of an opaque op have no rule.
-    blocks
-        What becomes of an op whose axes are cut into parts; None if it cannot run so.
-    keeps_zeros
-        Whether the result is zero where all operands are.
-    pads_channels
-        Whether it makes zeros of channels of zeros, and nothing else of other channels.
-    shape
-        The shape of a result by that of the first input, where ONNX infers another than runtimes
-        make.
-    like
-        The op that has results of the same shape, where ONNX infers none.
-    same_rank
-        Whether results have as many axes as the first input, whatever else is unknown.
-    values
-        Inputs whose values the rule does not change, but shapes depend on, or whether the op is
-        random, with their positions.
-    random
-        Whether results are no function of the inputs.
-    structure
-        Positions of inputs that hold axes, sizes or settings, which are no data if they are known;
-        by default those of ``parameters`` and ``values``.
-    unread
-        Positions of inputs of which only shape or type matter.
-    effort
-        What it takes to compute it where its operands are constants.
-    grows, shrinks
-        Whether results may be larger than what all pairs of elements of operands have, or are no
-        larger than operands, by how much depends on values.
-    build
-        Adds an op to an unwinding graph; by default, as a barrier.
-    gradient
-        Adds its backward pass; None: an opaque one, of which users are told.
-
-    Raises
-    ------
-    InputError
-        If there is no such category.
+    Raises ``InputError`` if there is no such category.
     """
 
-    type: str
-    category: Category
+    type: str  # its name; in other domains than ONNX's own, `domain::Type`
+    category: Category  # how much the order of axes matters
+    # What becomes of an op whose axes are permuted: `(op, permutation)`, returning the attributes
+    # that change.  A rule that needs more returns a :class:`Remapped`.
     rule: Rule = unmoved
-    since: int = 1
+    since: int = 1  # the first version of the operator set that this is true of
+    # the inputs that have the permuted axes, counted from the last if their ranks differ; None for
+    # all
     operands: tuple[int, ...] | None = (0,)
+    # inputs whose values the rule reads as attributes, with their positions
     parameters: Mapping[str, int] = field(default_factory=dict)
+    # those of these that the rule can do without, where they are known at run time only
     at_run_time: tuple[str, ...] = ()
+    # for ops that run in more ways than the rule tells, in which operands and results are permuted
+    # each alone: all of these
     alternatives: Callable[[Op], Iterable[Remapped]] | None = None
+    # the same for ways to run that not every runtime has
     on_request: Callable[[Op], Iterable[Remapped]] | None = None
+    # whether each operand and result may come in any order, whatever those of the others
     each_alone: bool = False
-    rank: Rank = first_rank
-    follow: Follow = same_axes
+    rank: Rank = first_rank  # how many axes are permuted
+    follow: Follow = same_axes  # which of these the results' axes are
+    # For heavily sensitive ops, the meaning of each axis as ONNX writes the op: a letter per axis,
+    # as in `"NC+, OI+, O -> NC+"`.  `+` stands for the spatial axes of the first input (W, HW or
+    # DHW), `*` for an axis without such a meaning; nothing for an operand of which nothing is
+    # known.  Or a function that returns this for an op.
     axes: str | Callable[[Op], str] = ""
-    reason: str = ""
+    reason: str = ""  # why the axes of an opaque op have no rule
+    # what becomes of an op whose axes are cut into parts; None if it cannot run so
     blocks: BlockRule | None = None
-    keeps_zeros: bool = False
+    keeps_zeros: bool = False  # whether the result is zero where all operands are
+    # whether it makes zeros of channels of zeros, and nothing else of other channels
     pads_channels: bool = False
+    # the shape of a result by that of the first input, where ONNX infers another than runtimes
+    # make
     shape: Callable[[Op, Shape], Shape | None] | None = None
+    # the op that has results of the same shape, where ONNX infers none
     like: ShapeLike | None = None
+    # whether results have as many axes as the first input, whatever else is unknown
     same_rank: bool = False
+    # inputs whose values the rule does not change, but shapes depend on, or whether the op is
+    # random, with their positions
     values: Mapping[str, int] = field(default_factory=dict)
-    random: bool = False
+    random: bool = False  # whether results are no function of the inputs
+    # positions of inputs that hold axes, sizes or settings, which are no data if they are known;
+    # by default those of `parameters` and `values`
     structure: tuple[int, ...] | None = None
-    unread: tuple[int, ...] = ()
+    unread: tuple[int, ...] = ()  # positions of inputs of which only shape or type matter
+    # what it takes to compute it where its operands are constants
     effort: FoldingEffort = FoldingEffort.SMALL
+    # `grows`, `shrinks`: whether results may be larger than what all pairs of elements of operands
+    # have, or are no larger than operands, by how much depends on values
     grows: bool = False
     shrinks: bool = False
-    build: Build | None = None
+    build: Build | None = None  # adds an op to an unwinding graph; by default, as a barrier
+    # adds its backward pass; None: an opaque one, of which users are told
     gradient: Backward | None = None
 
     def __post_init__(self) -> None:
@@ -411,10 +329,7 @@ class Operator:
     def operand_axes(self, op: Op) -> OperandAxes | None:
         """Return the meaning of the axes of an op's operands and results.
 
-        Returns
-        -------
-        OperandAxes or None
-            None if it is not heavily sensitive, or is not written for the rank of its data.
+        None if it is not heavily sensitive, or is not written for the rank of its data.
         """
         text = self.axes if isinstance(self.axes, str) else self.axes(op)
         data = op.layouts.input(0) if op.layouts else None

@@ -13,19 +13,14 @@ from layoutopt.layout.permutations import Permutation
 
 
 def product_rule(left: int, right: int, swap: bool) -> Rule:
-    """Return a rule that permutes the axes of a product.
+    """Return a rule that permutes the axes of a product of the operands in two positions.
 
     The last axis must be none of the left operand's, and the last but one none of the right one's:
     other axes are a batch, which operands may be broadcast along.  The product of transposed
-    matrices in the other order is the transposed product.
+    matrices in the other order is the transposed product: if ``swap``, the two may change places.
 
-    Parameters
-    ----------
-    left, right
-        Positions of the two operands.  Further inputs are scales and zero points: those of a
-        row or column stay as they are, those of a whole batch move with it.
-    swap
-        Whether the two may change places.
+    Further inputs are scales and zero points: those of a row or column stay as they are, those of
+    a whole batch move with it.
     """
 
     def permute(op: Op, permutation: Permutation) -> Remapped:
@@ -114,13 +109,7 @@ def _has_plain_scales(op: Op, left: int, right: int) -> bool:
 
 
 def product_axes(left: int, right: int) -> Follow:
-    """Return a function that finds what a product's axes are: batch, rows, and new columns.
-
-    Parameters
-    ----------
-    left, right
-        Positions of the two operands.
-    """
+    """Return a function that finds what a product's axes are: batch, rows, and new columns."""
 
     def axes(op: Op) -> tuple[Axes | None, ...]:
         a, b = op.rank(left), op.rank(right)
@@ -217,16 +206,9 @@ def fused_product(op: Op, permutation: Permutation) -> Remapped:
 def _fused(op: Op, batch: Permutation, swapped: bool, flags: Sequence[tuple[int, int]]) -> Remapped:
     """Return a product whose operands come in the orders that flags tell.
 
-    Parameters
-    ----------
-    op
-        The product.
-    batch
-        The order of the axes of the batch.
-    swapped
-        Whether the operands, and so rows and columns of the result, change places.
-    flags
-        ``trans`` and ``transBatch`` of the operands in their new places.
+    ``batch`` is the order of the axes of the batch.  If ``swapped``, the operands, and so rows and
+    columns of the result, change places.  ``flags`` are ``trans`` and ``transBatch`` of the
+    operands in their new places.
     """
     row, column = len(batch), len(batch) + 1
     turned = op.integer("transA", 0), op.integer("transB", 0)
@@ -255,14 +237,8 @@ def attention(*operands: int, **heads: int) -> Callable[[Op], Iterator[Remapped]
     """Return a function that yields an attention op with its heads behind the sequence.
 
     ONNX takes four axes, with heads before the sequence, or three: then attributes tell how many
-    heads the last axis holds.
-
-    Parameters
-    ----------
-    operands
-        The inputs with heads; so has the first result.
-    heads
-        By the names of attributes the operands whose heads they count.
+    heads the last axis holds.  ``operands`` are the inputs with heads; so has the first result.
+    ``heads`` has by the names of attributes the operands whose heads they count.
     """
 
     def modes(op: Op) -> Iterator[Remapped]:
@@ -288,17 +264,9 @@ def einsum(op: Op, permutation: Permutation) -> Remapped:
 def permuted_equation(op: Op, orders: Sequence[Permutation | None]) -> str:
     """Return the equation of an Einsum whose operands and result come in other orders.
 
-    Parameters
-    ----------
-    op
-        The Einsum.
-    orders
-        For each operand, then the result, the order of its axes; None: as before.
-
-    Raises
-    ------
-    RemapError
-        If axes that ``...`` stands for would not stay side by side and in order.
+    ``orders`` has for each operand, then the result, the order of its axes; None: as before.
+    Raises ``RemapError`` if axes that ``...`` stands for would not stay side by side and in
+    order.
     """
     equation = str(op.attributes.get("equation", "")).replace(" ", "")
     before, arrow, result = equation.partition("->")

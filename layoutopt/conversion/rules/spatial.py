@@ -22,10 +22,7 @@ PER_SPATIAL_AXIS = ("kernel_shape", "strides", "dilations", "output_padding", "o
 def spatial_attributes(op: Op, permutation: Permutation) -> dict[str, Any]:
     """Return the attributes that hold a number for each spatial axis, in another order.
 
-    Parameters
-    ----------
-    permutation
-        That of all axes, of which those from 2 on are spatial.
+    The permutation is that of all axes, of which those from 2 on are spatial.
     """
     order, found = tuple(i - 2 for i in permutation[2:]), {}
     for name in (*PER_SPATIAL_AXIS, "pads"):
@@ -67,12 +64,8 @@ def pool(op: Op, permutation: Permutation) -> Mapping[str, Any]:
 def convolution(weights: int, added: int | None = None) -> Rule:
     """Return a rule that permutes spatial axes, of data and weights alike.
 
-    Parameters
-    ----------
-    weights
-        The position of the weights.
-    added
-        The position of a tensor that is added to the result, if there may be one.
+    ``weights`` is their position, ``added`` that of a tensor that is added to the result, if there
+    may be one.
     """
 
     def convolve(op: Op, permutation: Permutation) -> Remapped:

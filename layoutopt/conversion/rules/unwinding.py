@@ -29,10 +29,7 @@ def barrier(builder: GraphBuilder, node: Node) -> Outputs:
 def normalisation(builder: GraphBuilder, node: Node, channels: bool = True) -> Outputs:
     """Add a barrier whose parameters broadcast to the data.
 
-    Parameters
-    ----------
-    channels
-        Whether a vector belongs to the channels, axis 1, rather than to the last axis.
+    If ``channels``, a vector belongs to the channels, axis 1, rather than to the last axis.
     """
     x = node.operand(0)
     for i, p in enumerate(node.inputs[1:], 1):
@@ -67,10 +64,7 @@ NUMPY_SINCE = 7
 def elementwise(builder: GraphBuilder, node: Node, first: int = 0) -> Outputs:
     """Add an op whose locations follow the first operand of the output's shape.
 
-    Parameters
-    ----------
-    first
-        Position at which to begin to look for that operand.
+    That operand is looked for from the position ``first`` on.
     """
     operands = node.operands
     axis = broadcast_axis(node)
@@ -132,13 +126,9 @@ def together(
 ) -> Tensor:
     """Add an op that lies like one of its operands, and draw every two of these together.
 
-    Parameters
-    ----------
-    table
-        The values' table: its ``equal`` is for operands of one shape, its ``broadcast`` for
-        those of which one broadcasts to the other.
-    carrier
-        Position of the operand that the op lies like; it has the op's shape.
+    Of the values' table, ``equal`` is for operands of one shape, ``broadcast`` for those of which
+    one broadcasts to the other.  ``carrier`` is the position of the operand that the op lies like;
+    it has the op's shape.
     """
     op = SumLike(id=name, inputs=tuple(x.name for x in operands), unwindable_inputs=(carrier,))
     (out,) = builder.graph.add(op)
@@ -317,13 +307,7 @@ def _axis(axis: int, rank: int) -> int:
 def convolution(
     builder: GraphBuilder, node: Node, data: int = 0, weights: int = 1, bias: int | None = 2
 ) -> Outputs:
-    """Add a convolution.
-
-    Parameters
-    ----------
-    data, weights, bias
-        Positions of the operands; the bias has one element per output channel.
-    """
+    """Add a convolution of operands in these positions; the bias has one element per channel."""
     x = node.operand(data)
     out = _fixed_point(builder, node)
     builder.target(x, "convolution.data", node.name, "data")
@@ -337,13 +321,7 @@ def convolution(
 
 
 def matmul(builder: GraphBuilder, node: Node, lhs: int = 0, rhs: int = 1) -> Outputs:
-    """Add a matrix product, of batches too.
-
-    Parameters
-    ----------
-    lhs, rhs
-        Positions of the operands.
-    """
+    """Add a matrix product, of batches too, of operands in two positions."""
     left, right = node.operand(lhs), node.operand(rhs)
     _check_summed(left, right)
     return _product(builder, node, left, right)
@@ -383,10 +361,7 @@ def _product(builder: GraphBuilder, node: Node, lhs: Tensor, rhs: Tensor) -> Ten
 def draw_product(builder: GraphBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, table: str) -> None:
     """Draw a product's operands to their targets, and to the output if they have its shape.
 
-    Parameters
-    ----------
-    table
-        The values' table, which has ``lhs``, ``rhs`` and ``chain``.
+    The values' table has ``lhs``, ``rhs`` and ``chain``.
     """
     builder.target(lhs, f"{table}.lhs", out.name, "lhs")
     builder.target(rhs, f"{table}.rhs", out.name, "rhs")

@@ -129,12 +129,8 @@ def reshape_groups(op: Op, before: Sequence[Known], after: Sequence[Known]) -> l
     """Return the smallest groups of axes that become each other; axes of 1 are in none.
 
     A group ends where both sides have the same product so far.  With a size that is what the
-    others leave, this is so from the left up to it, and from the right down to it.
-
-    Raises
-    ------
-    RemapError
-        If the products cannot be told to be equal.
+    others leave, this is so from the left up to it, and from the right down to it.  Raises
+    ``RemapError`` if the products cannot be told to be equal.
     """
     if 0 in before or 0 in after:
         raise RemapError(f"{op}: a tensor without elements has no groups of axes")
@@ -152,12 +148,8 @@ def reshape_sizes(op: Op) -> tuple[list[Known], list[Known]]:
     """Return the sizes before and after a reshape, equal names for equal unknown ones.
 
     A shape that is told at run time only is taken from the result, where that is known.  One size
-    that is not known before is what is left of those after it, where these are.
-
-    Raises
-    ------
-    RemapError
-        If its shape is unknown, or leaves several sizes open.
+    that is not known before is what is left of those after it, where these are.  Raises
+    ``RemapError`` if its shape is unknown, or leaves several sizes open.
     """
     before: list[Known] = [_named(size, f"?{i}") for i, size in enumerate(op.shape(0) or ())]
     wanted = op.integers("shape")
