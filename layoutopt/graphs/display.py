@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from msgspec.structs import asdict
 
-from layoutopt.base import numbers, result
+from layoutopt.base import numbers
 from layoutopt.base.errors import errors_at
 from layoutopt.base.numbers import more, number, unique
 from layoutopt.base.result import Piece, UnwindingResult, elements
@@ -337,7 +337,7 @@ class _Tiles(Locations):
         return self.on(root_tiles(self.graph, t).tiles())
 
     def at(self, origin: str, elements: Array) -> Array:
-        """Return the location numbers of elements of an origin of pieces."""
+        """Return the location numbers of the tiles of elements of an origin of pieces."""
         if origin == TILE:
             return self.on(elements)
         t = self.graph.number(origin)
@@ -386,29 +386,13 @@ def _locations(
         needed |= new
         todo.extend(new)
     roots = {
-        t: _taken(numbers, t, given.get(t, [])).reshape(graph.shapes[t])
+        t: numbers.numbered(layout) if isinstance(layout, np.ndarray) else numbers.taken(t, layout)
         for t in needed & numbers.first.keys()
+        for layout in [given.get(t, [])]
     }
+    roots = {t: where.reshape(graph.shapes[t]) for t, where in roots.items()}
     every = flow(graph, roots, wanted)
     return {t: every[t] for t in wanted}
-
-
-def _taken(numbers: Locations, t: int, layout: Array | list[Piece]) -> Array:
-    """Return the locations of a root tensor's elements, flat; by default its own."""
-    if isinstance(layout, np.ndarray):
-        return numbers.numbered(layout) if isinstance(numbers, _Tiles) else layout
-    where = numbers.own(t)
-    for piece in layout:
-        if isinstance(numbers, _Tiles):
-            where[result.written(piece)] = numbers.at(piece[0], result.read(piece))
-            continue
-        origin = numbers.graph.number(piece[0])
-        op, elements = numbers.graph.ops[numbers.graph.producers[origin]], result.read(piece)
-        mapped = isinstance(op, Source) and op.mapping is not None
-        # No array is made of an origin without mapping, as it may be very large.
-        taken = numbers.own(origin)[elements] if mapped else numbers.first[origin] + elements
-        where[result.written(piece)] = taken
-    return where
 
 
 def _drawn_as_grids(graph: GraphStore, tensors: Iterable[int]) -> list[int]:

@@ -73,9 +73,16 @@ class Locations:
         """Return the numbers of the locations of a sink's elements in a layout, flat."""
         where = self.own(t)
         for piece in layout:
-            origin = self.graph.number(piece[0])
-            where[result.written(piece)] = self.own_at(origin, result.read(piece))
+            where[result.written(piece)] = self.at(piece[0], result.read(piece))
         return where
+
+    def at(self, origin: str, elements: Array) -> Array:
+        """Return the numbers of the locations of elements of an origin of pieces."""
+        return self.own_at(self.graph.number(origin), elements)
+
+    def numbered(self, locations: Array) -> Array:
+        """Return the numbers by which given locations are shown: their own."""
+        return locations
 
     def origins(self, numbers: Array) -> tuple[Array, Array]:
         """Return the first root tensor with each location, and the flat element there.

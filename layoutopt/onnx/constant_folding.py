@@ -26,7 +26,7 @@ from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.onnx.folding import run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard
 from layoutopt.onnx.running import evaluate
-from layoutopt.onnx.types import element_bytes, shape_of, typed
+from layoutopt.onnx.types import element_bytes, numbers_of, shape_of, typed
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto
@@ -214,9 +214,8 @@ def _may(node: NodeProto) -> bool:
 
 def known_elements(kind: TypeProto | None) -> int | None:
     """Return the number of elements of a tensor of numbers, None if it is not known."""
-    shape = shape_of(kind)
-    sizes = [size for size in shape or () if isinstance(size, int)]
-    return None if shape is None or len(sizes) < len(shape) else prod(sizes)
+    sizes = numbers_of(shape_of(kind))
+    return None if sizes is None else prod(sizes)
 
 
 def computed(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutopt.conversion.rules.op import Shape as AnyShape
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape, size
 from layoutopt.onnx.protobuf import SMALL, array, bodies, is_standard, set_items, type_of
+from layoutopt.onnx.types import numbers_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -143,16 +145,13 @@ def _slices_from_before(node: NodeProto, inputs: Mapping[str, Array]) -> bool:
     return any(step < 0 and start < -data.shape[axis] for axis, start, step in bounds)
 
 
-def shape_value(node: NodeProto, shape: Sequence[int | str | None] | None) -> Array | None:
+def shape_value(node: NodeProto, shape: AnyShape | None) -> Array | None:
     """Return what ``Shape`` or ``Size`` of a tensor of some shape gives, if all of it is known."""
-    if shape is None:
-        return None
     bounds = {a.name: a.i for a in node.attribute}
-    part = shape[bounds.get("start", 0) : bounds.get("end", len(shape))]
-    sizes = [length for length in part if isinstance(length, int)]
-    if len(sizes) < len(part):
+    sizes = numbers_of(shape and shape[bounds.get("start", 0) : bounds.get("end", len(shape))])
+    if sizes is None:
         return None
-    return np.array(size(tuple(sizes)) if node.op_type == "Size" else sizes, np.int64)
+    return np.array(size(sizes) if node.op_type == "Size" else sizes, np.int64)
 
 
 def _kept(node: NodeProto, results: Mapping[str, Array] | None) -> list[NodeProto]:

@@ -64,7 +64,8 @@ class OnnxGraphBuilder:
     def __init__(self, shaped: ShapedModel, graph: Graph, attractions: Attractions) -> None:
         self.shaped = shaped
         self.network = shaped.model.graph
-        self.roots = _roots(shaped)
+        outside = (*self.network.input, *self.network.initializer)
+        self.roots = {x.name: shaped.shapes[x.name] for x in outside if x.name in shaped.shapes}
         names = {name for node in self.network.node for name in node.output}
         self.unwinding = GraphBuilder(graph, attractions, names | set(self.roots))
         self.versions = versions_of(shaped.model)
@@ -93,7 +94,8 @@ class OnnxGraphBuilder:
         shapes = [self._shape(name) if name else None for name in names]
         op = replace(op_of(node, self.versions, self.shaped.values), outputs=tuple(names))
         inside = tuple(self.tensors[name] for name in sorted(captured(node)))
-        ready = Node(op, tuple(self._inputs(node)), tuple(shapes), inside)
+        inputs = [self.tensors[name] if name else None for name in _data(self.shaped, node)]
+        ready = Node(op, tuple(inputs), tuple(shapes), inside)
         outputs = self._built(node, ready)
         self.placed.append(AddedNode(node, ready, outputs))
         self.tensors.update(
@@ -112,13 +114,6 @@ class OnnxGraphBuilder:
             except InputError:  # other sizes fit
                 self.misfits[type_of(node)] += 1
         return _follow(barrier, self.unwinding, ready)
-
-    def _inputs(self, node: NodeProto) -> Iterator[Tensor | None]:
-        read = set(_reads(self.shaped, node))
-        facts = type_facts(type_of(node))
-        for i, name in enumerate(node.input):
-            skipped = i in facts.unread or (i in facts.structural and name in self.shaped.values)
-            yield self.tensors[name] if name in read and not skipped else None
 
     def _shape(self, name: str) -> Shape:
         shape = self.shaped.shapes.get(name)
@@ -149,25 +144,16 @@ def live_nodes(shaped: ShapedModel) -> tuple[list[NodeProto], set[str]]:
     for node in reversed(shaped.model.graph.node):
         if not wanted.isdisjoint(node.output):
             live.append(node)
-            wanted.update(_reads(shaped, node))
+            wanted.update(filter(None, _data(shaped, node)), captured(node))
     return live[::-1], wanted
 
 
-def _reads(shaped: ShapedModel, node: NodeProto) -> Iterator[str]:
-    """Yield the names of what a node reads as data."""
+def _data(shaped: ShapedModel, node: NodeProto) -> list[str]:
+    """Return the names of a node's inputs, empty ones for those that it does not read as data."""
     facts = type_facts(type_of(node))
-    for i, name in enumerate(node.input):
-        known = i in facts.structural and name in shaped.values
-        if name and not known and i not in facts.unread:
-            yield name
-    yield from captured(node)
-
-
-def _roots(shaped: ShapedModel) -> dict[str, Shape]:
-    """Return what comes from outside: inputs, then initialisers, in order."""
-    graph = shaped.model.graph
-    names = [x.name for x in (*graph.input, *graph.initializer)]
-    return {name: shaped.shapes[name] for name in names if name in shaped.shapes}
+    known = {i for i in facts.structural if i < len(node.input) and node.input[i] in shaped.values}
+    skipped = known.union(facts.unread)
+    return ["" if i in skipped else name for i, name in enumerate(node.input)]
 
 
 STATES = {"sgd": (), "momentum": ("momentum",), "adam": ("m", "v")}

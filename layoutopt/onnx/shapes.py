@@ -21,7 +21,7 @@ from layoutopt.onnx.declared import (
 from layoutopt.onnx.folding import fold, known_values
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import graphs, is_standard
-from layoutopt.onnx.types import turned_axes, typed
+from layoutopt.onnx.types import numbers_of, shape_of, turned_axes
 from layoutopt.onnx.validate import sort_nodes
 from layoutopt.onnx.weights import bare_model
 
@@ -134,14 +134,9 @@ def _open_dims(value: ValueInfoProto) -> Iterator[tuple[str, TensorShapeProto.Di
 def _known_shapes(model: ModelProto) -> dict[str, Shape]:
     graph = model.graph
     values = (*graph.value_info, *graph.output, *graph.input)
-    shapes = [(value.name, typed(value.type).shape) for value in values]
+    shapes = [(value.name, numbers_of(shape_of(value.type))) for value in values]
     shapes += [(x.name, tuple(x.dims)) for x in graph.initializer]
-    found = {}
-    for name, shape in shapes:
-        sizes = tuple(size for size in shape or () if isinstance(size, int))
-        if shape is not None and len(sizes) == len(shape):
-            found[name] = sizes
-    return found
+    return {name: shape for name, shape in shapes if shape is not None}
 
 
 def _no_tensors(model: ModelProto) -> set[str]:

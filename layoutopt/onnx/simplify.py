@@ -49,7 +49,7 @@ from layoutopt.onnx.protobuf import (
 )
 from layoutopt.onnx.source import check_network
 from layoutopt.onnx.transposes import GivenTransposes
-from layoutopt.onnx.types import UNSQUEEZED, shape_of, turned_axes, type_name, typed
+from layoutopt.onnx.types import UNSQUEEZED, numbers_of, shape_of, turned_axes, type_name, typed
 from layoutopt.onnx.validate import inlined, sort_nodes
 from layoutopt.onnx.weights import (
     add_nodes,
@@ -513,8 +513,8 @@ class _Simplifier:
             return None
         known = scope.constants.get(node.input[1])
         shape = known.shape if known else shape_of(self.types.get(node.input[1])) or ()
-        sizes = [size for size in shape if isinstance(size, int)]
-        if sizes != list(shape) or sizes[-1:] != [1] or any(a.i for a in node.attribute):
+        sizes = numbers_of(shape)
+        if sizes is None or sizes[-1:] != (1,) or any(a.i for a in node.attribute):
             return None
         indices, target = (self.names.fresh(f"{node.input[1]}_{x}") for x in ("rows", "shape"))
         self._add_constant(graph, target, np.array(sizes[:-1], np.int64))
