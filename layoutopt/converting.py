@@ -21,7 +21,7 @@ from layoutopt.conversion.costs import NO_TIMES, measured, parse_objective
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
-from layoutopt.conversion.result import Conversion, Tally
+from layoutopt.conversion.result import NO_TRANSFORMS, Conversion, Tally
 from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.declared import declare_outputs, open_sizes, without_declared
 from layoutopt.onnx.protobuf import LoadedModel, copied, load, loaded
@@ -36,8 +36,6 @@ from layoutopt.onnx.write import write_model
 
 if TYPE_CHECKING:
     from layoutopt.onnx.source import Model
-
-NOTHING = Tally(0, 0, 0)
 
 PHASES = ("read", "solve", "write", "check", "heuristics", "peers")
 
@@ -81,8 +79,9 @@ def convert(
         Durations of ops in each layout and of transforms: a table, or its file
         (:func:`~layoutopt.conversion.cost_table.read_costs`).  Ops in it run in one of its layouts.
     objective
-        ``"count"`` of transforms, ``"bytes"`` moved by them, ``"time"`` in femtoseconds by
-        ``costs``; or two in order.  Default: ``"count,bytes"``, with costs ``"time,count"``.
+        ``"count"`` of transforms, ops ``"changed"`` although they compute along axes, ``"bytes"``
+        moved by transforms, ``"time"`` in femtoseconds by ``costs``; or several in order, with
+        commas.  Default: ``"count,changed,bytes"``, with costs ``"time,count"``.
     solver
         ``"auto"``, or a heuristic (:data:`~layoutopt.conversion.convert.SOLVERS`).
     free_io, microsoft
@@ -104,7 +103,7 @@ def convert(
     """
     limits = limited(time_limit, seed=seed, progress=progress)
     table = read_costs(costs) if isinstance(costs, str | Path) else costs
-    aim = objective or ("count,bytes" if table is None else "time,count")
+    aim = objective or ("count,changed,bytes" if table is None else "time,count")
     desired = _desired(layout, padding, backend)
     wanted = _Wanted(desired, table, aim, solver, free_io, microsoft, check, compare, peers)
     return _in_time(model, wanted, limits)
@@ -159,16 +158,12 @@ class _Wanted:
         """Whether layouts or costs are required."""
         return self.desired is not None or self.costs is not None
 
-    def better(self, one: Tally, other: Tally) -> bool:
-        """Return whether some transforms cost less than others, where no layout is required.
+    def better(self, given: Tally, found: Conversion) -> bool:
+        """Return whether a given network is better than a conversion, if no layout is required.
 
         A given network need not have the layouts that are required, nor known times of ops.
         """
-        if self.asks:
-            return False
-        names = parse_objective(self.objective)
-        found, than = (measured(tally, names, NO_TIMES) for tally in (one, other))
-        return found < than
+        return not self.asks and measured(given, found.objectives, NO_TIMES) < found.objective
 
 
 class _Call:
@@ -191,8 +186,8 @@ class _Call:
             why = f"{KEPT}: reading it failed ({type(error).__name__}: {error}), {DEFECT}"
             return self._kept(why, Stopped.FINISHED)
         trial, attempt, found = self._converted(ready)
-        before, after = trial.costs(attempt.conversion)
-        if self.wanted.better(before, after):  # not optimal, as nodes were copied for readers
+        if self.wanted.better(trial.given_cost(attempt.conversion), attempt.conversion):
+            # not optimal, as nodes were copied for readers
             trial, attempt, found = self._converted(_ready(self.given.model, copies=False))
         compare = self.wanted.compare and found.attempt is not None
         heuristics = _heuristics(trial, self.wanted, self.limits, found) if compare else {}
@@ -214,7 +209,7 @@ class _Call:
         trial.partial = ready.unsimplified or found.error is not None
         trial.unmet = self.wanted.asks and found.error is not None
         if found.attempt is None:
-            trial.removed = NOTHING
+            trial.removed = NO_TRANSFORMS
         return trial, attempt, found
 
     def early(self) -> ConversionResult:
@@ -254,7 +249,7 @@ class _Call:
             seed=self.limits.seed,
             instance_hash="",
             source=self.given,
-            removed=NOTHING,
+            removed=NO_TRANSFORMS,
             notes=(*self.notes, why, *([sizes] if unknown else [])),
             partial=True,
             unmet=self.wanted.asks,
@@ -337,7 +332,7 @@ def _simplified_or_not(model: Model, copies: bool) -> _Ready:
             f"the network is converted without being simplified ({type(error).__name__}: {error}), "
             f"{DEFECT}. Fewer transforms may be possible, and the bound is 0"
         )
-    plain = SimplifiedModel(model, {}, NOTHING, (note,))
+    plain = SimplifiedModel(model, {}, NO_TRANSFORMS, (note,))
     return _Ready(model, plain, read_model(model), unsimplified=True)
 
 
@@ -424,9 +419,9 @@ class _Trial:
         self.notes.append(f"{KEPT}: the converted one is invalid ({error.reason}), {DEFECT}")
         return Attempt(found, copied(self.given), None)
 
-    def costs(self, found: Conversion) -> tuple[Tally, Tally]:
-        """Return the costs of the transforms of the given network, and of a new one."""
-        return found.before + self.removed, found.after
+    def given_cost(self, found: Conversion) -> Tally:
+        """Return the cost of the transforms of the network that a conversion was given."""
+        return found.before + self.removed
 
     @cached_property
     def _before(self) -> Outputs | None:
@@ -482,8 +477,8 @@ def _heuristics(trial: _Trial, wanted: _Wanted, limits: Limits, sound: Found) ->
     found = {}
     for name in SOLVERS[1:]:
         one = _conversion(trial.source, replace(wanted, solver=name), limits, sound.written)
-        before, after = trial.costs(one)
-        found[name] = before if wanted.better(before, after) else after
+        before = trial.given_cost(one)
+        found[name] = before if wanted.better(before, one) else one.after
     return found
 
 

@@ -29,6 +29,16 @@ from tests.conversion.exhaustive import least
 from tests.conversion.running import arrays_of, run, run_conversion
 from tests.conversion.timed import least_time, mixed, table
 
+OBJECTIVES = (
+    "bytes",
+    "count",
+    "bytes,count",
+    "count,bytes",
+    "count,changed,bytes",
+    "changed,count",
+)
+
+
 TRIED = 8
 """Graphs of up to so many ops are searched exhaustively."""
 
@@ -54,7 +64,7 @@ def question(seed: int, k: int) -> Question:
     settings = {"sizes": (2,)} if kind == "equal sizes" else {}
     most = draw.randint(2, TRIED) if kind != "larger" else draw.randint(TRIED + 1, 30)
     graph = drawn(number, most, **settings)
-    objective = draw.choice(["bytes", "count", "bytes,count", "count,bytes"])
+    objective = draw.choice(OBJECTIVES)
     free_io = draw.random() < 0.3
     arguments: dict[str, Any] = {"objective": objective, "free_io": free_io}
     if kind == "blocks":
@@ -68,10 +78,7 @@ def _searched(
     graph: ConversionGraph, objective: str, free_io: bool, found: Conversion
 ) -> tuple[int, ...]:
     """Return the least cost; nothing above what was found needs to be looked at."""
-    worth = found.objective
-    most = (worth[0], worth[1] if len(worth) > 1 else 10**15)
-    best = least(graph, objective, free_io, most)
-    return () if best is None else best[: len(worth)]
+    return least(graph, objective, free_io, found.objective) or ()
 
 
 def _with_costs(draw: random.Random, number: int) -> Question:

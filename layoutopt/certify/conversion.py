@@ -28,6 +28,8 @@ from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion
+from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.registry import computes_along_axes
 from layoutopt.network.evidence import evidence
 from layoutopt.onnx.protobuf import load, loaded
 from layoutopt.onnx.result import ConversionResult
@@ -287,7 +289,7 @@ def check_certificate(
     claim = graph["claim"]
     verdict = ConversionVerdict(asked, tuple(claim["score"]), tuple(claim["bound"]), unverified)
     if output is not None:
-        _check_output(output, verdict)
+        _check_output(own, _source(output).graph, verdict)
     return verdict
 
 
@@ -324,15 +326,41 @@ def _compare(own: Mapping[str, Any], given: object) -> None:
     raise Refused("the statement contains more than the network")
 
 
-def _check_output(model: Model | str | Path, verdict: ConversionVerdict) -> None:
-    """Compare the transforms of the converted network with the score.
+def _check_output(given: ConversionGraph, new: ConversionGraph, verdict: ConversionVerdict) -> None:
+    """Compare the transforms and the changed ops of the converted network with the score.
 
     Bytes are not compared if channels are padded, as the score counts bytes without padding.
     """
-    found = tally(_source(model).graph)
-    counted = {"count": found.transforms}
+    found = tally(new)
+    counted = {"count": found.transforms, "changed": _visibly_changed(given, new)}
     if not verdict.asked.padding:
         counted["bytes"] = found.bytes
     for name, score in zip(verdict.asked.objectives(), verdict.score, strict=True):
         if counted.get(name, 0) > score:
-            raise Refused(f"transforms of the new network: {name} {counted[name]}, not {score}")
+            what = "ops" if name == "changed" else "transforms"
+            raise Refused(f"{what} of the new network: {name} {counted[name]}, not {score}")
+
+
+def _visibly_changed(given: ConversionGraph, new: ConversionGraph) -> int:
+    """Return how many ops that compute along axes have other types, attributes or known shapes.
+
+    Ops are compared by name, and those of other names are left out.
+    """
+    others = {op.name: op for op in new.ops}
+    pairs = [(op, others[op.name]) for op in given.ops if op.name in others and not op.bodies]
+    return sum(computes_along_axes(op) and _differs(op, other) for op, other in pairs)
+
+
+def _differs(op: Op, other: Op) -> bool:
+    """Return whether two ops have other types, attributes or known shapes.
+
+    Axes of size 1 may be anywhere: that changes no op.
+    """
+    if op.type != other.type or repr(op.attributes) != repr(other.attributes):
+        return True
+    shapes = (*op.input_shapes, *op.output_shapes), (*other.input_shapes, *other.output_shapes)
+    return any(
+        [size for size in a if size != 1] != [size for size in b if size != 1]
+        for a, b in zip(*shapes, strict=False)
+        if a and b and all(isinstance(size, int) for size in (*a, *b))
+    )

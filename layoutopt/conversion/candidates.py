@@ -23,12 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import factorial
 from typing import TypeAlias
 
-from layoutopt.conversion.modes import VIEWS, Mode, Modes, further_modes
+from layoutopt.conversion.costs import OpPrice
+from layoutopt.conversion.modes import VIEWS, Mode, Modes, as_written, further_modes
 from layoutopt.conversion.rules.op import Op
-from layoutopt.conversion.rules.registry import operator_of
+from layoutopt.conversion.rules.registry import computes_along_axes, operator_of
 from layoutopt.conversion.values import Need, Values
 from layoutopt.layout.factors import Order, ends_of, has_factors, is_nested
 
@@ -71,6 +73,17 @@ class CandidateModes:
         """Return one of its modes."""
         known = len(self.modes.every)
         return self.modes.every[number] if number < known else self.further[number - known]
+
+    def price(self, number: int) -> OpPrice:
+        """Return what a mode costs."""
+        mode, written = self.mode(number), self._written
+        same = written is None or (mode.orders, mode.layouts) == (written.orders, written.layouts)
+        return mode.time, int(not same)
+
+    @cached_property
+    def _written(self) -> Mode | None:
+        """The mode in which the op is written, None for ops that never count as changed."""
+        return as_written(self.op) if computes_along_axes(self.op) else None
 
     def in_parts(self, slot: int, order: Order) -> list[int]:
         """Return the numbers of the modes for an order with parts, or one that a view cuts so."""

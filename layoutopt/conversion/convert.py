@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -20,9 +20,9 @@ from layoutopt.conversion.carried import carried
 from layoutopt.conversion.cost_table import OpCosts
 from layoutopt.conversion.costs import (
     NO_TIMES,
+    Amounts,
     Costs,
     OpTimes,
-    Pair,
     measured,
     parse_objective,
     tally,
@@ -37,9 +37,9 @@ from layoutopt.conversion.result import Conversion, Remaining, StatedProblem, Ta
 from layoutopt.conversion.rewrite import MovedValue, Rewritten, rewrite
 from layoutopt.conversion.rules.bodies import OpPart, parts
 from layoutopt.conversion.rules.op import Op
-from layoutopt.conversion.rules.registry import written_input
+from layoutopt.conversion.rules.registry import computes_along_axes, written_input
 from layoutopt.conversion.values import Value, Values, transposition, values_of
-from layoutopt.layout.factors import Form, has_factors, items_of, names_of
+from layoutopt.layout.factors import Form, Order, has_factors, items_of, names_of
 from layoutopt.layout.layout import ANY, Layout
 from layoutopt.network.network import CostAnswer
 from layoutopt.network.problem import IntArray
@@ -72,8 +72,8 @@ def convert_graph(
         What ops take in each layout, which are the layouts that they may run in, and what
         transforms take.
     objective
-        ``"bytes"`` that transforms move, their ``"count"``, or both in order: ``"bytes,count"``,
-        ``"count,bytes"``.  With ``costs``, ``"time"`` in place of one of these, or alone.
+        ``"bytes"`` that transforms move, their ``"count"``, ops ``"changed"`` although they compute
+        along axes, with ``costs`` ``"time"``; or several in order, as in ``"count,changed,bytes"``.
     free_io
         Whether inputs and outputs may come in other layouts.
     microsoft
@@ -247,8 +247,8 @@ class _Run:
         needs = {need for row in rows for side in (row.takes, row.gives) for need in side}
         forced = list(map(values.written, self._wanted()))
         moves = [values.every[v].move for v, _ in needs.union(forced)]
-        times = [[m.time for m in one.modes.every] for one in every if one.modes.priced]
-        self.weights = costs_of(self.names, moves, self.times, times)
+        prices = [set(map(one.price, one.rows)) for one in every]
+        self.weights = costs_of(self.names, moves, self.times, prices)
         self.problem = labelling(values, every, self.weights, self.free, forced)
 
     def stated(self, labels: IntArray | None) -> StatedProblem:
@@ -289,7 +289,7 @@ class _Run:
         return Task(
             self.every,
             [weights.weight(value.move) for value in values.every],
-            [[weights.op(one.mode(n).time) for n in one.rows] for one in self.every],
+            [[weights.op(one.price(number)) for number in one.rows] for one in self.every],
             list(map(values.written, self._wanted())),
             [
                 values.written(value.root)
@@ -300,14 +300,19 @@ class _Run:
 
     def conversion(self, answer: CostAnswer, exact: bool) -> Conversion:
         """Write the graph down, and check what it costs."""
+        assert answer.labelling is not None
+        numbers = self.problem.modes(self.every, answer.labelling)
+        modes = [one.mode(number) for one, number in zip(self.every, numbers, strict=True)]
         with self.clock.phase("rewrite"), _no_collection():
-            written = self._rewritten(answer)
+            written = self._rewritten(modes, self.problem.orders(answer.labelling))
         with self.clock.phase("check"):
             before = tally(self.graph)
             forms = written.forms
             after = tally(written.graph, forms.padding, forms.narrow)
             ops = OpTimes(written.graph, self.times).total()
-            found = measured(after, self.names, self.times, ops)
+            changed = self._changed(modes)
+            along_axes = {op.name for op in changed if computes_along_axes(op)}
+            found = measured(after, self.names, self.times, ops, len(along_axes))
             solved = self.weights.split((answer.objective or 0) + self.problem.constant)
             self._check(found, solved)
             if exact and self.desired is None and self.costs is None:
@@ -333,41 +338,32 @@ class _Run:
                 frozenset(one.op.name for one in self.every if len(one.rows) == 1),
             ),
             state=partial(self.stated, answer.labelling),
-            changed=self._changed(answer),
+            changed=frozenset(op.name for op in changed),
         )
 
-    def _changed(self, answer: CostAnswer) -> frozenset[str]:
-        """Return the names of ops that do not run as they are written."""
-        assert answer.labelling is not None
-        found = set()
-        for one, number in zip(
-            self.every, self.problem.modes(self.every, answer.labelling), strict=True
-        ):
-            mode, written = one.mode(number), as_written(one.op)
-            if replace(mode, time=0, inputs=(), outputs=()) != replace(
-                written, inputs=(), outputs=()
-            ):
-                found.add(one.op.name)
-        return frozenset(found)
+    def _changed(self, modes: Sequence[Mode]) -> list[Op]:
+        """Return the ops, or parts of them, that do not run as they are written."""
+        found = []
+        for part, mode in zip(self.parts, modes, strict=True):
+            plain = replace(mode, time=0, inputs=(), outputs=())
+            if plain != replace(as_written(part.op), inputs=(), outputs=()):
+                found.append(part.op)
+        return found
 
-    def _rewritten(self, answer: CostAnswer) -> Rewritten:
-        assert answer.labelling is not None
-        numbers = self.problem.modes(self.every, answer.labelling)
-        orders = self.problem.orders(answer.labelling)
-        chosen = [one.mode(number) for one, number in zip(self.every, numbers, strict=True)]
-        modes: dict[str, list[tuple[OpPart, Mode]]] = {}
-        for part, mode in zip(self.parts, chosen, strict=True):
-            modes.setdefault(part.owner.name, []).append((part, mode))
-        whole = {name: joined(own[0][0].owner, own) for name, own in modes.items()}
+    def _rewritten(self, modes: Sequence[Mode], orders: Mapping[int, Order]) -> Rewritten:
+        by_owner: dict[str, list[tuple[OpPart, Mode]]] = {}
+        for part, mode in zip(self.parts, modes, strict=True):
+            by_owner.setdefault(part.owner.name, []).append((part, mode))
+        whole = {name: joined(own[0][0].owner, own) for name, own in by_owner.items()}
         return rewrite(self.graph, self.values, whole, orders, self.kept)
 
-    def _check(self, found: Pair, solved: Pair) -> None:
+    def _check(self, found: Amounts, solved: Amounts) -> None:
         """Hold what the new graph costs against what the solver says."""
         if found != solved:
             what = f"graph {self.graph.name!r}: transforms cost {found}"
             raise InternalError(f"{what}, solved as {solved}")
 
-    def _compare(self, found: Pair, before: Pair) -> None:
+    def _compare(self, found: Amounts, before: Amounts) -> None:
         """Hold it against what the graph cost before."""
         if found > before:
             what = f"graph {self.graph.name!r}: transforms cost {found}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import gcd
 from typing import TypeAlias
@@ -12,7 +12,7 @@ from layoutopt.conversion.cost_table import OpCosts
 from layoutopt.conversion.desired import Desired
 from layoutopt.conversion.graph import ConversionGraph, size_of
 from layoutopt.conversion.required import required
-from layoutopt.conversion.result import Tally
+from layoutopt.conversion.result import NO_TRANSFORMS, Tally
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.values import transposition
 
@@ -72,6 +72,10 @@ def _stays(axes: list[int]) -> bool:
     return axes == sorted(axes)
 
 
+OpPrice: TypeAlias = tuple[int, int]
+"""What an op costs in a mode: femtoseconds, and 1 if it counts as changed, else 0."""
+
+
 class OpTimes:
     """Costs of the ops of one graph.
 
@@ -106,11 +110,12 @@ class OpTimes:
         return min(fitting, default=0)
 
 
-Pair: TypeAlias = tuple[int, ...]
+Amounts: TypeAlias = tuple[int, ...]
 """A number for each objective, the first one first."""
 
-OBJECTIVES = ("bytes", "count", "time")
-"""Bytes that transforms move, how many there are, and femtoseconds of transforms and ops."""
+OBJECTIVES = ("count", "changed", "bytes", "time")
+"""How many transforms there are; ops that compute along axes and run otherwise than they are
+written; bytes that transforms move; femtoseconds of transforms and ops."""
 
 NO_TIMES = OpCosts((), 0, 0)
 
@@ -121,7 +126,7 @@ def parse_objective(text: str, timed: bool = False) -> tuple[str, ...]:
     Parameters
     ----------
     text
-        One or two of ``bytes``, ``count`` and ``time``, with a comma.
+        Names of :data:`OBJECTIVES`, with commas.
     timed
         Whether there is a table of costs, without which there is no ``time``.
 
@@ -131,16 +136,19 @@ def parse_objective(text: str, timed: bool = False) -> tuple[str, ...]:
         If it names others, or one twice.
     """
     names = tuple(part.strip() for part in text.split(",")) if isinstance(text, str) else ()
-    known = OBJECTIVES if timed else OBJECTIVES[:2]
-    if not 1 <= len(names) <= 2 or len(set(names)) < len(names) or not set(names) <= set(known):
-        allowed = "bytes, count, bytes,count or count,bytes"
-        more = ", with time too" if timed else ""
+    known = OBJECTIVES if timed else OBJECTIVES[:-1]
+    if not names or len(set(names)) < len(names) or not set(names) <= set(known):
+        allowed = f"{', '.join(known[:-1])} and {known[-1]}"
         less = "; time needs a table of costs" if "time" in names and not timed else ""
-        raise OptionError(f"objective must be {allowed}{more}; got {text!r}{less}")
+        raise OptionError(
+            f"objective must be different names of {allowed}, with commas; got {text!r}{less}"
+        )
     return names
 
 
-def measured(tally: Tally, objectives: tuple[str, ...], times: OpCosts, ops: int = 0) -> Pair:
+def measured(
+    tally: Tally, objectives: tuple[str, ...], times: OpCosts, ops: int = 0, changed: int = 0
+) -> Amounts:
     """Return the value of each objective.
 
     Parameters
@@ -153,9 +161,11 @@ def measured(tally: Tally, objectives: tuple[str, ...], times: OpCosts, ops: int
         What transforms cost.
     ops
         Femtoseconds that the graph's ops take.
+    changed
+        How many ops compute along axes and run otherwise than they are written.
     """
     time = ops + tally.runs * times.fixed + tally.bytes * times.per_byte
-    every = {"bytes": tally.bytes, "count": tally.transforms, "time": time}
+    every = {"count": tally.transforms, "changed": changed, "bytes": tally.bytes, "time": time}
     return tuple(every[name] for name in objectives)
 
 
@@ -163,8 +173,8 @@ def measured(tally: Tally, objectives: tuple[str, ...], times: OpCosts, ops: int
 class Costs:
     """The weight of transforms and ops; exact in order of the objectives.
 
-    Two objectives make one number: ``first * scale + second``, where ``scale`` is larger than the
-    second can become.  Each is counted in units that divide all that it adds up.
+    All objectives make one number: each is multiplied by a factor that is larger than all later
+    ones together can become.  Each is counted in units that divide all that it adds up.
 
     Parameters
     ----------
@@ -174,38 +184,41 @@ class Costs:
         What transforms cost in time.
     units
         Of each objective.
-    scale
-        What the first objective is multiplied by; 1 where there is one only.
+    factors
+        What each objective is multiplied by, once counted in its units; the last one's is 1.
     """
 
     objectives: tuple[str, ...]
     times: OpCosts
     units: tuple[int, ...]
-    scale: int
+    factors: tuple[int, ...]
 
     def weight(self, move: Tally) -> int:
         """Return the cost of a transform."""
         return self._number(measured(move, self.objectives, self.times))
 
-    def op(self, time: int) -> int:
-        """Return the cost of an op that takes so many femtoseconds."""
-        return self._number(measured(Tally(0, 0, 0), self.objectives, self.times, time))
+    def op(self, price: OpPrice) -> int:
+        """Return the cost of an op in a mode."""
+        return self._number(measured(NO_TRANSFORMS, self.objectives, self.times, *price))
 
-    def _number(self, values: Pair) -> int:
-        numbers = [value // unit for value, unit in zip(values, self.units, strict=True)]
-        return numbers[0] if len(numbers) == 1 else numbers[0] * self.scale + numbers[1]
+    def _number(self, values: Amounts) -> int:
+        every = zip(values, self.units, self.factors, strict=True)
+        return sum(value // unit * factor for value, unit, factor in every)
 
-    def split(self, cost: int) -> Pair:
+    def split(self, cost: int) -> Amounts:
         """Return the value of each objective; of a bound, what they are at least, in order."""
-        numbers = (cost,) if len(self.objectives) == 1 else divmod(cost, self.scale)
-        return tuple(unit * n for unit, n in zip(self.units, numbers, strict=True))
+        found = []
+        for unit, factor in zip(self.units, self.factors, strict=True):
+            number, cost = divmod(cost, factor)
+            found.append(unit * number)
+        return tuple(found)
 
 
 def costs(
     objectives: tuple[str, ...],
     moves: Iterable[Tally],
     times: OpCosts = NO_TIMES,
-    ops: Iterable[Sequence[int]] = (),
+    ops: Iterable[Collection[OpPrice]] = (),
 ) -> Costs:
     """Return the weights for objectives.
 
@@ -218,12 +231,14 @@ def costs(
     times
         What transforms cost in time.
     ops
-        For each op what its modes take, in femtoseconds.
+        For each op the different prices of its modes.
     """
     paid = [measured(move, objectives, times) for move in moves]
-    none = Tally(0, 0, 0)
-    runs = [[measured(none, objectives, times, time) for time in own] for own in ops]
-    every = [*paid, *(pair for own in runs for pair in own)]
-    units = tuple(gcd(*(pair[i] for pair in every)) or 1 for i in range(len(objectives)))
-    most = sum(pair[-1] for pair in paid) + sum(max(p[-1] for p in own) for own in runs if own)
-    return Costs(objectives, times, units, most // units[-1] + 1)
+    runs = [[measured(NO_TRANSFORMS, objectives, times, *price) for price in own] for own in ops]
+    every = [*paid, *(values for own in runs for values in own)]
+    units = tuple(gcd(*(values[i] for values in every)) or 1 for i in range(len(objectives)))
+    factors = [1]
+    for i in range(len(objectives) - 1, 0, -1):
+        most = sum(values[i] for values in paid) + sum(max(p[i] for p in own) for own in runs)
+        factors.append(factors[-1] * (most // units[i] + 1))
+    return Costs(objectives, times, units, tuple(factors[::-1]))

@@ -26,8 +26,8 @@ from layoutopt.base.deadline import run_phase
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
 from layoutopt.conversion.candidates import CandidateModes, JoinedModes, ModeRow
-from layoutopt.conversion.costs import Costs, measured
-from layoutopt.conversion.result import StatedProblem, Tally
+from layoutopt.conversion.costs import Costs, OpPrice, measured
+from layoutopt.conversion.result import NO_TRANSFORMS, StatedProblem, Tally
 from layoutopt.conversion.values import Need, Values
 from layoutopt.layout.factors import AxisFactor, Order, has_factors, sort_key
 from layoutopt.network.costs.solve import solve_pbqp
@@ -77,8 +77,9 @@ def stated(
         some = [order in used.get(v, ()) for order in own]
         write.op(f"free {values.every[v].root}", [ModeRow((), ((v, o),)) for o in own], some)
     for at, one in enumerate(every):
-        times = [one.mode(number).time for number in numbers[at]] if one.modes.priced else []
-        write.op(one.op.name, rows[at], useful[at], times)
+        prices = list(map(one.price, numbers[at]))
+        counted = one.modes.priced or ("changed" in costs.objectives and (0, 1) in prices)
+        write.op(one.op.name, rows[at], useful[at], prices if counted else [])
     for v, value in enumerate(values.every):
         if value.kind == "input" and v not in places:
             write.op(f"given {value.root}", [ModeRow((), (values.written(value.root),))])
@@ -125,18 +126,22 @@ class _Writer:
         self.useful: list[list[int]] = []
         self.texts: dict[Order, str] = {}
 
-    def _costs(self, tally: Tally, time: int = 0) -> list[int]:
-        return list(measured(tally, self.costs.objectives, self.costs.times, time))
+    def _costs(self, tally: Tally, price: OpPrice = (0, 0)) -> list[int]:
+        return list(measured(tally, self.costs.objectives, self.costs.times, *price))
 
     def op(
-        self, name: str, rows: list[ModeRow], useful: Sequence[bool] = (), times: Sequence[int] = ()
+        self,
+        name: str,
+        rows: list[ModeRow],
+        useful: Sequence[bool] = (),
+        prices: Sequence[OpPrice] = (),
     ) -> None:
         """Write an op down; if none of its modes is of use, the first is."""
         modes = [[self._text(order) for _, order in (*row.takes, *row.gives)] for row in rows]
         takes, gives = ([self.names[v] for v, _ in side] for side in (rows[0].takes, rows[0].gives))
         self.ops.append({"op": name, "takes": takes, "gives": gives, "modes": modes})
-        if times:
-            self.ops[-1]["costs"] = [self._costs(Tally(0, 0, 0), time) for time in times]
+        if prices:
+            self.ops[-1]["costs"] = [self._costs(NO_TRANSFORMS, price) for price in prices]
         self.useful.append([number for number, use in enumerate(useful) if use] or [0])
 
     def _text(self, order: Order) -> str:
@@ -244,11 +249,9 @@ class _Building:
         constant = sum(map(self._weight, self.forced))
         op_nodes: list[int | None] = []
         for one, rows in zip(self.every, needs, strict=True):
-            own = list[int]()
-            if one.modes.priced:
-                own = [self.costs.op(one.mode(number).time) for number in one.rows]
+            own = [self.costs.op(one.price(number)) for number in one.rows]
             op_nodes.append(self._chooser(rows, 0, nodes, own) if len(rows) > 1 else None)
-            constant += own[0] if own and len(rows) == 1 else 0
+            constant += own[0] if len(rows) == 1 else 0
         places: dict[int, tuple[int | None, list[Order]]] = {}
         for v, orders in sources.items():
             node = None

@@ -68,6 +68,9 @@ class Tally:
         )
 
 
+NO_TRANSFORMS = Tally(0, 0, 0)
+
+
 @dataclass(frozen=True)
 class Remaining:
     """A transform that remains, and why.
@@ -134,7 +137,7 @@ class Conversion:
         Inputs and outputs that come in another layout: how each is permuted, as for
         ``numpy.transpose``.
     objectives
-        What was minimised, in order: ``bytes``, ``count``.
+        What was minimised, in order: ``count``, ``changed``, ``bytes``.
     objective
         The value of each for the new graph.
     bound

@@ -7,7 +7,7 @@ same if they put the same elements at the same places in memory, which is looked
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import permutations
 
@@ -26,7 +26,7 @@ from tests.layout.drawn import formed
 Place = tuple[str, bytes]
 """A tensor that no transpose gives, and the numbers of its elements as they lie in memory."""
 
-Cost = tuple[int, int]
+Cost = tuple[int, ...]
 
 
 def least(
@@ -36,7 +36,7 @@ def least(
     most: Cost | None = None,
     desired: Requirements | None = None,
 ) -> Cost | None:
-    """Return the least cost, the objective that comes first standing first.
+    """Return the least value of each objective, in order.
 
     Ops are gone through in order; of all choices that leave the same places to read from later,
     the cheapest goes on.
@@ -53,26 +53,34 @@ def least(
     last = {root[name]: n for n, op in enumerate(ops) for name in op.inputs if name}
     if not free_io:
         last.update({root[name]: len(ops) for name in graph.outputs})
-    states: dict[frozenset[Place], Cost] = {frozenset(_given(graph, numbers, free_io)): (0, 0)}
+    names = objective.split(",")
+    none = (0,) * len(names)
+    states: dict[frozenset[Place], Cost] = {frozenset(_given(graph, numbers, free_io)): none}
     ways = _every_way(graph, ops, desired, graph.outputs if free_io else [])
     for n, op in enumerate(ops):
         after: dict[frozenset[Place], Cost] = {}
+        counts = category_of(op) is not Category.AGNOSTIC
+        written = tuple(
+            _places(own, (None,) * len(own), numbers, root) for own in (op.inputs, op.outputs)
+        )
         for needs, gives in _options(op, ways[n], numbers, root):
+            changed = counts and (needs, gives) != written
+            own = tuple(int(changed and name == "changed") for name in names)
             for there, cost in states.items():
-                now, paid = _paid(graph, there, needs, objective)
+                now, paid = _paid(graph, there, needs, names)
                 live = frozenset(p for p in {*now, *gives} if last.get(p[0], -1) > n)
-                total = (cost[0] + paid[0], cost[1] + paid[1])
+                total = _sum(cost, own, paid)
                 if most is not None and total > most:
                     continue
                 after[live] = min(after.get(live, total), total)
         states = after
     ends = [] if free_io else [(root[name], numbers[name].tobytes()) for name in graph.outputs]
-    found = [
-        (cost[0] + paid[0], cost[1] + paid[1])
-        for there, cost in states.items()
-        for paid in [_paid(graph, there, set(ends), objective)[1]]
-    ]
+    found = [_sum(cost, _paid(graph, there, set(ends), names)[1]) for there, cost in states.items()]
     return min(found, default=None)
+
+
+def _sum(*costs: Cost) -> Cost:
+    return tuple(map(sum, zip(*costs, strict=True)))
 
 
 def _elements(graph: ConversionGraph) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -94,10 +102,10 @@ def _given(graph: ConversionGraph, numbers: dict[str, np.ndarray], free_io: bool
 
 
 def _paid(
-    graph: ConversionGraph, there: frozenset[Place], needs: set[Place], objective: str
+    graph: ConversionGraph, there: frozenset[Place], needs: Iterable[Place], names: list[str]
 ) -> tuple[set[Place], Cost]:
-    now, total = set(there), (0, 0)
-    for place in sorted(needs - there):
+    now, total = set(there), (0,) * len(names)
+    for place in sorted(set(needs) - there):
         tensor = graph.tensors[place[0]]
         if tensor.kind == "constant":
             continue  # laid out beforehand
@@ -106,8 +114,8 @@ def _paid(
         now.add(place)
         if not first:
             size = int(np.prod(tensor.shape or ())) * tensor.element_bytes  # type: ignore[arg-type]
-            cost = (size, 1) if objective.startswith("bytes") else (1, size)
-            total = (total[0] + cost[0], total[1] + cost[1])
+            paid = {"bytes": size, "count": 1}
+            total = _sum(total, tuple(paid.get(name, 0) for name in names))
     return now, total
 
 

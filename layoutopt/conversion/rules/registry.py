@@ -808,6 +808,14 @@ def category_of(op: Op) -> Category:
     return operator_of(op).category
 
 
+def computes_along_axes(op: Op) -> bool:
+    """Return whether the order of axes matters to how an op computes.
+
+    It does not to elementwise ops, nor to what loops carry from round to round.
+    """
+    return category_of(op) is not Category.AGNOSTIC and op.type != bodies.TIE
+
+
 def remap(op: Op, permutation: Iterable[int]) -> Remapped:
     """Return the op for operands whose axes are in another order.
 
