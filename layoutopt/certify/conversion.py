@@ -29,7 +29,8 @@ from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op
-from layoutopt.conversion.rules.registry import computes_along_axes
+from layoutopt.conversion.rules.operator import Category
+from layoutopt.conversion.rules.registry import category_of, computes_along_axes
 from layoutopt.network.evidence import evidence
 from layoutopt.onnx.protobuf import load, loaded
 from layoutopt.onnx.result import ConversionResult
@@ -344,11 +345,15 @@ def _check_output(given: ConversionGraph, new: ConversionGraph, verdict: Convers
 def _visibly_changed(given: ConversionGraph, new: ConversionGraph) -> int:
     """Return how many ops that compute along axes have other types, attributes or known shapes.
 
-    Ops are compared by name, and those of other names are left out.
+    Ops are compared by name.  Those of other names are left out, and so are ops with bodies, and
+    views, which are written in several ways.
     """
     others = {op.name: op for op in new.ops}
     pairs = [(op, others[op.name]) for op in given.ops if op.name in others and not op.bodies]
-    return sum(computes_along_axes(op) and _differs(op, other) for op, other in pairs)
+    return sum(
+        computes_along_axes(op) and category_of(op) is not Category.VIEW and _differs(op, other)
+        for op, other in pairs
+    )
 
 
 def _differs(op: Op, other: Op) -> bool:

@@ -53,9 +53,9 @@ class ConversionOptions:
         str | None,
         option(
             "NAMES",
-            "What to minimise, most important first: count (of transforms), bytes (that they "
-            "move), and with --costs time.",
-            show_default="count,bytes; time,count with --costs",
+            "What to minimise, most important first: count (of transforms), changed (ops that run "
+            "along other axes than written), bytes (that transforms move), and with --costs time.",
+            show_default="count,changed,bytes; time,count with --costs",
         ),
     ] = None
     solver: Annotated[str, option("NAME", "auto, or a heuristic, which proves nothing.")] = "auto"

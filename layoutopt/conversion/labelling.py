@@ -350,8 +350,9 @@ class _Building:
 def proved(stated: ConversionLabelling, limits: Limits) -> CostAnswer:
     """Choose the best in the time that the rest leaves; what is given, where that is too short.
 
-    Among equally good choices, few ops run otherwise than they are written.  Writing a graph down
-    takes about as long as stating it, and half of it again.
+    Among equally good choices, few ops run otherwise than they are written.  These are found by a
+    second problem, as the proof of the first must not wait for ties that no objective counts.
+    Writing a graph down takes about as long as stating it, and half of it again.
     """
     early = limits.saving(1.5 * (time.monotonic() - limits.started))
     work = partial(solve_pbqp, stated.problem, early, stated.start)

@@ -31,6 +31,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "count": {"objective": "count"},
     "bytes": {"objective": "bytes"},
     "bytes,count": {"objective": "bytes,count"},
+    "changed,count": {"objective": "changed,count"},
     "free": {"free_io": True},
     "free bytes": {"free_io": True, "objective": "bytes"},
     **{f"backend {name}": {"backend": name} for name in sorted(BACKENDS)},
