@@ -117,41 +117,6 @@ def counted(shape: tuple[int, ...], start: int = 0) -> NDArray[Any]:
 
 
 @given(shapes, st.data())
-def test_dim_shuffle(shape: tuple[int, ...], data: st.DataObject) -> None:
-    """It is ``numpy.transpose``."""
-    axes = tuple(data.draw(st.permutations(range(len(shape)))))
-    x = counted(shape)
-    same(ops.DimShuffle(id="v", inputs=("x",), permutation=axes), [x], np.transpose(x, axes))
-
-
-@given(shapes, st.data())
-def test_reverse(shape: tuple[int, ...], data: st.DataObject) -> None:
-    """It is ``numpy.flip``."""
-    axes = tuple(d for d in range(len(shape)) if data.draw(st.booleans()))
-    x = counted(shape)
-    same(ops.Reverse(id="v", inputs=("x",), dims=axes), [x], np.flip(x, axes))
-
-
-@given(shapes, st.data())
-def test_slice(shape: tuple[int, ...], data: st.DataObject) -> None:
-    """It is slicing with two bounds in each dimension."""
-    bounds = [sorted(data.draw(st.tuples(*[st.integers(0, n)] * 2))) for n in shape]
-    lower, upper = tuple(a for a, _ in bounds), tuple(b for _, b in bounds)
-    x = counted(shape)
-    expected = x[(*(slice(a, b) for a, b in bounds), ...)]
-    same(ops.Slice(id="v", inputs=("x",), lower=lower, upper=upper), [x], expected)
-
-
-@given(shapes, st.data())
-def test_sub_sample(shape: tuple[int, ...], data: st.DataObject) -> None:
-    """It is slicing with a step, from index 0."""
-    steps = tuple(data.draw(st.integers(1, 5)) for _ in shape)
-    x = counted(shape)
-    expected = x[(*(slice(0, None, s) for s in steps), ...)]
-    same(ops.SubSample(id="v", inputs=("x",), strides=steps), [x], expected)
-
-
-@given(shapes, st.data())
 def test_sett_sample(shape: tuple[int, ...], data: st.DataObject) -> None:
     """It is selection by masks, repeated inside every on-run for inner stripes."""
     stripe = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-4, 4))
@@ -167,15 +132,6 @@ def test_sett_sample(shape: tuple[int, ...], data: st.DataObject) -> None:
     same(ops.SettSample(id="v", inputs=("x",), setts=setts), [x], expected)
 
 
-@given(shapes, st.data())
-def test_expand(shape: tuple[int, ...], data: st.DataObject) -> None:
-    """It is ``numpy.broadcast_to``."""
-    lead = data.draw(st.lists(st.integers(0, 3), max_size=2))
-    wide = [data.draw(st.integers(0, 3)) if n == 1 else n for n in shape]
-    x, out = counted(shape), (*lead, *wide)
-    same(ops.Expand(id="v", inputs=("x",), shape=out), [x], np.broadcast_to(x, out))
-
-
 @given(shapes.filter(len), st.data())
 def test_concat(shape: tuple[int, ...], data: st.DataObject) -> None:
     """It is ``numpy.concatenate``."""
@@ -188,17 +144,6 @@ def test_concat(shape: tuple[int, ...], data: st.DataObject) -> None:
         arrays.append(counted(tuple(part), 1000 * k))
     names = tuple("abcd"[: len(arrays)])
     same(ops.Concat(id="v", inputs=names, axis=axis), arrays, np.concatenate(arrays, axis))
-
-
-@given(shapes)
-def test_position_keepers(shape: tuple[int, ...]) -> None:
-    """Identity, flatten, squeeze and reshape keep row-major positions."""
-    x = counted(shape)
-    same(ops.Identity(id="v", inputs=("x",)), [x], x)
-    same(ops.Flatten(id="v", inputs=("x",)), [x], x.flatten())
-    same(ops.Squeeze(id="v", inputs=("x",)), [x], np.squeeze(x))
-    turned = shape[::-1]
-    same(ops.Reshape(id="v", inputs=("x",), shape=turned), [x], x.reshape(turned))
 
 
 def test_specification_and_lowering_agree() -> None:

@@ -101,21 +101,6 @@ def dynamic() -> Graph:
     return graph
 
 
-def test_views_pass_waiting_on() -> None:
-    """What a barrier reads is traced through every kind of view, element by element."""
-    graph = Graph()
-    x, y = graph.sink((4,), name="x"), graph.sink((2, 2), name="y")
-    joint = graph.concat([graph.reshape(x, (2, 2)), graph.reverse(y, (0,))], 0)
-    last = graph.slice(joint, (3, 0), (4, 2))  # the reversed y's second row: y's first
-    graph.barrier([last], (2,), name="b")
-    taken = (("b", 0, 2, ((2, 1, 1),)), ("y", 0, 0, ((2, 1, 1),)))
-    found = evaluate(graph, {"x": whole("x", 4), "y": taken})
-    assert found.violations == ()
-    assert found.order == ("x", ("y", 1), ("y", 0))
-    turned = (("b", 0, 0, ((2, 1, 1),)), ("y", 2, 2, ((2, 1, 1),)))
-    assert evaluate(graph, {"x": whole("x", 4), "y": turned}).violations != ()
-
-
 def test_html() -> None:
     """Notebooks show the score, each broken rule, and what pairs earn."""
     found = evaluate(dynamic(), {"x": whole("up", 4), "y": whole("down", 2)})

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -293,6 +294,30 @@ def test_pictures_are_the_same_every_time(capsys: pytest.CaptureFixture[str]) ->
     here = capsys.readouterr().out
     assert "<svg" in here
     assert here == there
+
+
+def test_files(tmp_path: Path) -> None:
+    """A file is written whole, not replaced unless asked, and nothing else is left behind.
+
+    Text, SVG and HTML forms hold the same picture; the repr does not.
+    """
+    path, picture = tmp_path / "picture.svg", mixed().draw()
+    assert str(picture) == picture.svg == picture._repr_svg_()
+    assert str(picture).removeprefix("<svg ") in picture._repr_html_()
+    assert len(repr(picture)) < 100
+    for name, told in [("a.png", ".svg"), ("missing/a.svg", "cannot be written"), ("a", ".svg")]:
+        with refused(told, name):
+            picture.save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+    picture.save(path)
+    assert path.read_text(encoding="utf-8") == f"{picture}\n"
+    path.write_text("mine")
+    with refused("exists already"):
+        picture.save(str(path))
+    assert path.read_text() == "mine"
+    picture.save(path, overwrite=True)
+    assert path.read_text(encoding="utf-8") == f"{picture}\n"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 # Large tensors in pictures: whose locations their elements take

@@ -60,17 +60,6 @@ def repulsive(nodes: int) -> Pairwise:
     return Pairwise([np.zeros(2, np.int64) for _ in range(nodes)], edges)
 
 
-def test_small_problems_are_proved_by_tables() -> None:
-    """Where tables are small the bound is the optimum, whatever labels are given."""
-    for seed in range(200):
-        draw = random.Random(seed)
-        problem = random_pairwise(draw, 8, 4)
-        labels = [draw.randrange(width) for width in problem.widths]
-        proof = evidence(problem, labels)
-        assert bound(problem, proof) == (best(problem), False)
-        assert kinds(proof) == {"table"}
-
-
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no table have more than 32 entries."""
@@ -87,15 +76,6 @@ def test_messages_are_taken_where_tables_are_large() -> None:
         assert bound(problem, proof) == (value(problem, labels), False)
         assert kinds(proof) <= {"components", "dual", "table"}
         assert "dual" in kinds(proof)
-
-
-@pytest.mark.usefixtures("small")
-def test_branches_are_taken_where_messages_are_weak() -> None:
-    """What neither proves is proved by fixing nodes until one of them does."""
-    problem = repulsive(9)
-    proof = evidence(problem, [u % 2 for u in range(9)])
-    assert bound(problem, proof) == (20, False)  # 4 nodes against 5
-    assert kinds(proof) == {"components", "branch", "table"}
 
 
 @pytest.mark.usefixtures("small")

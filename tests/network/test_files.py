@@ -87,28 +87,6 @@ def test_numbers_of_any_unit_are_kept(tmp_path: Path) -> None:
             assert_same(network, read(tmp_path / f"n{ending}"))
 
 
-BY_HAND = """
-{"format": "layoutopt/network/1", "name": "step",
- "domains": [{"labels": ["NCHW", "NHWC"]}], "nodes": ["conv", "relu"],
- "costs": [["conv", "NHWC", 3]], "tables": [[[0, 2.5], ["1/3", null]]],
- "table_edges": [["conv", "relu", 0]],
- "usages": [{"amounts": [["conv", "NHWC", 40], ["relu", 1, 8]],
-             "rows": [{"high": 64, "name": "t"}]}]}
-"""
-
-
-def test_files_by_hand_may_use_names(tmp_path: Path) -> None:
-    """Names stand for numbers, and what is left out is nothing."""
-    path = tmp_path / "hand.json"
-    path.write_text(BY_HAND)
-    net = CostNetwork("step")
-    d = net.domain(["NCHW", "NHWC"])
-    x, y = net.node("conv", d, {"NHWC": 3}), net.node("relu", d)
-    net.table(x, y, [[0, Decimal("2.5")], [Fraction(1, 3), None]])
-    net.row({(x, "NHWC"): 40, (y, "NHWC"): 8}, high=64, name="t")
-    assert_same(net.build(), read(path))
-
-
 def test_the_example_of_the_docs_is_read(tmp_path: Path) -> None:
     """What docs/formats.md shows is a network."""
     text = (Path(__file__).parents[2] / "docs/formats.md").read_text()

@@ -85,24 +85,6 @@ def test_best_sets(base: int) -> None:
     assert ties > 15
 
 
-@pytest.mark.parametrize(
-    ("gain", "smallest", "largest"),
-    [
-        ([-1, -1, -1], [0, 0, 0], [0, 0, 0]),
-        ([1, 0, 0], [1, 1, 0], [1, 1, 1]),
-        ([2, -1, 0], [1, 1, 0], [1, 1, 1]),
-        ([0, 0, 0], [0, 0, 0], [1, 1, 1]),
-        ([0, 0, -1], [0, 0, 0], [0, 0, 0]),
-        ([2**62, -(2**62), 0], [1, 0, 0], [1, 0, 1]),  # no sums beyond 64 bits
-    ],
-)
-def test_best_sets_by_hand(gain: list[int], smallest: list[int], largest: list[int]) -> None:
-    """Without gain nothing is taken, without loss whatever hangs together with a gain."""
-    for size, expected in ((False, smallest), (True, largest)):
-        found = best_set(np.array([[0, 1]]), np.array([3]), np.array(gain), largest=size)
-        assert found.tolist() == list(map(bool, expected))
-
-
 def best_shipment(
     supply: np.ndarray, source: np.ndarray, place: np.ndarray, worth: np.ndarray, room: np.ndarray
 ) -> int:

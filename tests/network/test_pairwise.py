@@ -6,12 +6,11 @@ import itertools
 import random
 from math import inf
 
-import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.network.solvers import cpsat, highs
-from layoutopt.network.solvers.pairwise import Edge, Message, programme, relax
+from layoutopt.network.solvers.pairwise import Edge, programme, relax
 
 Costs = list[list[int]]
 
@@ -50,18 +49,6 @@ def least(costs: Costs, edges: list[Edge]) -> float:
     return min(worth(costs, edges, labels) for labels in every)
 
 
-def promised(costs: Costs, edges: list[Edge], messages: list[Message]) -> float:
-    """Return the bound that messages prove: least costs of nodes and edges after moving them."""
-    own = [list(map(float, labels)) for labels in costs]
-    total = 0.0
-    for (u, v, table), (one, two) in zip(edges, messages, strict=True):
-        own[u] = [cost + a for cost, a in zip(own[u], one, strict=True)]
-        own[v] = [cost + b for cost, b in zip(own[v], two, strict=True)]
-        pairs = itertools.product(range(len(one)), range(len(two)))
-        total += min(table[i][j] - one[i] - two[j] for i, j in pairs)
-    return total + sum(map(min, own))
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_the_programme_has_the_same_optimum(seed: int) -> None:
     """CP-SAT's point is a labelling that costs what the programme says, the least of all."""
@@ -80,42 +67,6 @@ def test_the_programme_has_the_same_optimum(seed: int) -> None:
         point = given.point(labels)
         assert (point[point >= 0] == found.values[point >= 0]).all()
         assert point.sum() == len(costs) - (point < 0).sum()
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_messages_prove_the_relaxations_bound(seed: int) -> None:
-    """The bound holds, and is the relaxation's value; trees are solved to the optimum."""
-    costs, edges = random_costs(seed)
-    given = programme(costs, edges)
-    relaxed = relax(given, Limits())
-    best = least(costs, edges)
-    if relaxed is None:
-        assert best == inf
-        return
-    bound = promised(costs, edges, relaxed.messages)
-    assert bound <= best + 1e-6
-    shares = np.concatenate([np.array(own) for own in relaxed.point])
-    assert shares.sum() == pytest.approx(len(costs))
-    alone = sum(
-        cost * share
-        for own, shared in zip(costs, relaxed.point, strict=True)
-        for cost, share in zip(own, shared, strict=True)
-    )
-    assert bound >= alone - 1e-6
-    if len(edges) == 1:
-        assert bound == pytest.approx(best)
-
-
-def test_one_cost_on_rows_and_columns_takes_one_row() -> None:
-    """An op of three modes that needs a transform in two of them: no variables for pairs."""
-    costs = [[0, 0, 0], [0, 5]]
-    given = programme(costs, [(0, 1, [[inf, 0], [inf, 0], [0, 0]])])
-    assert given.programme.matrix.shape == (3, 5)
-    given = programme(costs, [(0, 1, [[4, 0], [4, 0], [0, 0]])])
-    assert given.programme.matrix.shape == (3, 6)  # and one for the cost of 4
-    given = programme(costs, [(0, 1, [[4, 0], [3, 0], [0, 0]])])
-    assert given.programme.matrix.shape == (2 + 3 + 2, 5 + 6)
-    assert programme(costs, [(0, 1, [[0, 0]] * 3)]).programme.matrix.shape == (2, 5)
 
 
 def test_no_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,6 @@ from layoutopt.network import elimination, parts
 from layoutopt.network.contraction import contract
 from layoutopt.network.cuts import isolating_cuts
 from layoutopt.network.parts import (
-    Tracker,
     _restored,
     _searched,
     branch,
@@ -224,21 +223,6 @@ def test_no_time_and_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "field_of", lambda *_: None)
     result = solve_parts(large, Limits())
     assert (result.stopped, result.status) == (Stopped.SIZE_LIMIT, Status.FEASIBLE)
-
-
-def test_tracker() -> None:
-    """Objectives and bounds of parts add up, also while one of them is being solved."""
-    first = labelling(2, 1, {(0, 1): 4}, {(0, 0): 1, (1, 0): -3})
-    starts = [np.array([1, 2]), np.array([0])]
-    heard: list[Progress] = []
-    limits = Limits(tell=heard.append).beside(100)
-    tracker = Tracker(limits, [first, labelling(1, 1, {}, {(0, 0): 7})], starts)
-    tracker.limits_for(0).report("first", 3, 4)
-    tracker.settle(0, Result(objective=5, bound=5, labelling=np.array([0, 0])))
-    tracker.limits_for(1).report("second", 7, 7)
-    tracker.settle(1, Result(objective=7, bound=8, stopped=Stopped.TIME_LIMIT))
-    assert [(m.objective, m.bound) for m in heard] == [(110, 111), (112, 112)]
-    assert tracker.stopped is Stopped.TIME_LIMIT
 
 
 @pytest.mark.parametrize("error", [SolverError("it failed"), MemoryError()])

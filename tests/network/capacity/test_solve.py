@@ -15,7 +15,6 @@ from layoutopt.base.result import Status, Stopped
 from layoutopt.network.capacity import master, pool, search, solve
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.network.capacity.fill import rounded
-from layoutopt.network.capacity.pool import Pool
 from layoutopt.network.capacity.problem import CapacityProblem, Columns
 from layoutopt.network.capacity.solve import solve_capacity
 from layoutopt.network.problem import Labelling
@@ -183,16 +182,6 @@ def test_more_copies_than_doubles_can_tell_apart(
     assert max(answer.objective, value * times) <= answer.bound
 
 
-@pytest.mark.parametrize(("change", "value"), [(-1, None), (0, 10), (1, None)])
-def test_counts_of_other_copies_are_no_placement(change: int, value: int | None) -> None:
-    """Whole numbers that were doubles may have lost a copy, or won one; these are not taken."""
-    problem = case([0], [2], [1], [9, 9], None, {(0, 0): 5})
-    state = State(Pool(problem), problem.capacity, Limits())
-    free = state.price(np.zeros(2, np.int64), 1)
-    state.place(free.columns, problem.copies + change)
-    assert state.value == value
-
-
 def test_an_answer_of_which_nothing_is_known() -> None:
     """Without placement and bound there is no gap, and without prices no bound elsewhere."""
     none = np.zeros(1, np.int64)
@@ -285,25 +274,6 @@ def test_prices_bound_other_capacities() -> None:
             best, bound = optimum(replace(problem, capacity=room)), answer.bound_at(room)
             assert answer.dual is None or bound is not None
             assert best is None or bound is None or best <= bound
-
-
-def test_equal_classes_are_one_with_all_copies() -> None:
-    """Three classes alike and one of three times the copies have the same optimum and kinds."""
-    rewards = {(u, t): r for u in range(3) for t, r in ((0, 5), (1, 2))}
-    three = case([0, 1, 2], [2, 3, 4], [1] * 3, [4, 3, 9], None, rewards)
-    one = case([0], [9], [1], [4, 3, 9], None, {(0, 0): 5, (0, 1): 2})
-    answers = [solve_capacity(p, Limits()) for p in (three, one)]
-    assert [answer.objective for answer in answers] == [26, 26]
-    assert_sound(three, answers[0])
-    assert pool.Pool(three).kinds == 1
-
-
-def test_bounds_are_multiples_of_the_unit() -> None:
-    """Prices prove 7 1/2; as everything is worth 5 or nothing, that is a proof of 5."""
-    problem = case([0, 1], [2, 1], [2, 1], [3, 9], None, {(0, 0): 5})
-    answer = solve_capacity(problem, Limits())
-    assert (answer.dual, answer.bound, answer.objective) == (Fraction(15, 2), 5, 5)
-    assert "exhaust" not in answer.seconds  # nothing had to be looked through
 
 
 def middling(seed: int, kinds: int = 300, tiles: int = 12) -> CapacityProblem:
