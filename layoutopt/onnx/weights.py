@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -41,12 +41,19 @@ def overridable(model: ModelProto) -> set[str]:
     """Return the initialisers that a caller may replace, as they are inputs as well."""
     if model.ir_version < SINCE_OVERRIDABLE:
         return set()
-    return {x.name for x in model.graph.input} & {x.name for x in model.graph.initializer}
+    return {x.name for x in model.graph.input} & initialisers(model)
 
 
-def unlist_initialisers(model: ModelProto, names: Container[str]) -> None:
-    """Take initialisers out of the inputs of a network, where old files had to list them."""
+def initialisers(model: ModelProto) -> set[str]:
+    """Return the names of a network's initialisers, sparse ones included."""
+    graph = model.graph
+    return {x.name for x in graph.initializer} | {x.values.name for x in graph.sparse_initializer}
+
+
+def unlist_initialisers(model: ModelProto, given: ModelProto) -> None:
+    """Take initialisers of a given network out of the inputs, where old files had to list them."""
     if model.ir_version < SINCE_OVERRIDABLE:
+        names = initialisers(given)
         set_items(model.graph.input, [x for x in model.graph.input if x.name not in names])
         model.ir_version = SINCE_OVERRIDABLE
 
@@ -124,7 +131,7 @@ def light_model(model: ModelProto, weights: dict[str, TensorProto]) -> ModelProt
         else:
             add_weight(light.graph, tensor.name, tensor, weights)
     add_nodes(light.graph, model.graph.node, weights)
-    unlist_initialisers(light, {x.name for x in light.graph.initializer})
+    unlist_initialisers(light, model)
     return light
 
 

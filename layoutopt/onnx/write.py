@@ -111,7 +111,7 @@ def write_model(source: OnnxSource, conversion: Conversion) -> ModelProto:
     copied_except(source.model, model, "graph")
     functions = LayoutFunctions(source.model)
     _Writer(source, conversion, functions).write("", model.graph)
-    unlist_initialisers(model, {x.name for x in source.model.graph.initializer})
+    unlist_initialisers(model, source.model)
     functions.add_to(model)
     known = {x.domain for x in model.opset_import}
     used = {node.domain for node in all_nodes(model.graph)}

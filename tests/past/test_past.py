@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import checker
+from onnx import checker, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import infer_shapes
 
@@ -156,3 +156,23 @@ def test_branches_of_other_ranks_stay_unknown() -> None:
     )
     inputs = {"c": np.array(True), "x": np.ones(1, np.float32)}
     assert run(layoutopt.convert(model).model, inputs)["y"].tolist() == [1]
+
+
+@pytest.mark.parametrize("version", [3, 8])
+def test_inputs_with_sparse_defaults_stay_as_they_are(version: int) -> None:
+    """Their order of axes is not free: before version 4 of the format they are constants."""
+    model = network(
+        "g (float[1,2,4,5] x, float[3,2,1,1] w) => (float[1,3,4,5] y) { y = Conv(x, w) }"
+    )
+    values, places = np.arange(1, 6, dtype=np.float32), np.arange(1, 6)
+    sparse = (numpy_helper.from_array(values, "w"), numpy_helper.from_array(places))
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(*sparse, [3, 2, 1, 1]))
+    model.ir_version = version
+    result = layoutopt.convert(model, layout="default=NHWC", free_io=True)
+    assert result.conversion.freed == {"x": (0, 2, 3, 1), "y": (0, 2, 3, 1)}
+    x = random_array((1, 2, 4, 5))
+    before, after = (
+        run(model, {"x": x})["y"],
+        run(result.model, {"x": x.transpose(0, 2, 3, 1)})["y"],
+    )
+    np.testing.assert_allclose(after, before.transpose(0, 2, 3, 1), rtol=1e-5)
