@@ -170,12 +170,14 @@ def skeleton(model: ModelProto) -> ModelProto:
 def tell_operands(graph: GraphProto) -> bool:
     """Tell sizes of operands by those of results, in all graphs; return whether any were.
 
-    They go through transposes, and through elementwise ops of one operand.  A permutation tells
-    the rank of a transpose's result, whatever is known of its operand.
+    They go through transposes, and through elementwise ops of one operand.  The result of a
+    transpose has the sizes of its operand, and at least the rank of the permutation: ONNX infers
+    nothing in the body of a loop that is given what it does not know.
     """
     from onnx import TensorShapeProto
 
     names, told, unknown = input_names(graph), False, [TensorShapeProto.Dimension()]
+    types = types_of(graph)
     for one in graphs(graph):
         kinds = {value.name: value for value in (*one.value_info, *one.output)}
         made = {name for node in one.node for name in node.output}
@@ -185,7 +187,8 @@ def tell_operands(graph: GraphProto) -> bool:
             dims = _operand_sizes(node, kinds)
             if dims is None:
                 continue
-            for name, sizes in ((node.input[0], dims), (node.output[0], unknown * len(dims))):
+            result = _turned_sizes(node, types) or unknown * len(dims)
+            for name, sizes in ((node.input[0], dims), (node.output[0], result)):
                 if name not in made:  # inputs and constants stay as they are declared
                     continue
                 if name not in kinds:
@@ -218,6 +221,16 @@ def _operand_sizes(
     if sorted(order) != list(range(len(dims))):
         return None
     return [dims[order.index(axis)] for axis in range(len(dims))]
+
+
+def _turned_sizes(
+    node: NodeProto, types: Mapping[str, TypeProto | None]
+) -> list[TensorShapeProto.Dimension]:
+    """Return the sizes of a transpose's result by those of its operand; none if it has no rank."""
+    kind = types.get(node.input[0])
+    dims = [] if kind is None else list(kind.tensor_type.shape.dim)
+    order = turned_axes(node, len(dims)) if node.op_type == "Transpose" else []
+    return [dims[axis] for axis in order] if sorted(order) == [*range(len(dims))] else []
 
 
 def _element_type(node: NodeProto, kinds: Mapping[str, ValueInfoProto]) -> int:
