@@ -114,29 +114,12 @@ def components(problem: Pairwise, draw: random.Random, leaf: Callable[..., Evide
     return {"kind": "components", "parts": found}
 
 
-Change = Callable[[Any], None]
 CASES = Path(__file__).parents[1] / "cases"
 
 
 def cases(name: str) -> Any:
     """Return the rows of a file of cases."""
     return json.loads((CASES / f"{name}.json").read_text())
-
-
-def put(*path: Any) -> Change:
-    """Return what puts the last of its arguments where the others say; ``...`` removes."""
-    *keys, last, value = path
-
-    def change(certificate: Any) -> None:
-        for key in keys:
-            certificate = certificate[int(key) if isinstance(certificate, list) else key]
-        place = int(last) if isinstance(certificate, list) else last
-        if value is ...:
-            del certificate[place]
-        else:
-            certificate[place] = value
-
-    return change
 
 
 def apply(document: Any, changes: Mapping[str, Any], root: str = "") -> None:
@@ -147,8 +130,15 @@ def apply(document: Any, changes: Mapping[str, Any], root: str = "") -> None:
     """
     for path, value in changes.items():
         words = path.removeprefix("-").split()
-        start = [root] if root and words[0] not in document else []
-        put(*start, *words, ... if path[0] == "-" else value)(document)
+        keys: list[Any] = [root, *words] if root and words[0] not in document else words
+        at = document
+        for key in keys[:-1]:
+            at = at[int(key) if isinstance(at, list) else key]
+        last = int(keys[-1]) if isinstance(at, list) else keys[-1]
+        if path[0] == "-":
+            del at[last]
+        else:
+            at[last] = value
 
 
 @contextmanager

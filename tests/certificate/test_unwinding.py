@@ -18,7 +18,7 @@ from layoutopt.certificate.order import DEEPEST
 from layoutopt.certificate.unwinding import check
 from models.exhaustive import maximum
 from models.statement import state
-from tests.certificate.problems import CASES, Change, apply, cases, put, refused  # noqa: F401
+from tests.certificate.problems import CASES, apply, cases, refused
 
 Instance = dict[str, Any]
 Certificate = dict[str, Any]

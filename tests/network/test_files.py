@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import random
 import re
 from decimal import Decimal
@@ -18,6 +19,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.network import CostNetwork, Network, read, write
 from layoutopt.network.network import span_windows
 from tests.network.oracle import draw
+from tests.support import refused
 
 ENDINGS = (".json", ".json.gz", ".npz")
 
@@ -95,50 +97,21 @@ def test_the_example_of_the_docs_is_read(tmp_path: Path) -> None:
     assert repr(read(tmp_path / "shown.json")) == "Network('step': 4 nodes, 2 edges, 1 rows)"
 
 
-HEAD = '{"format": "layoutopt/network/1", "domains": [{"labels": 2}], "nodes": ["a", "b"]'
-SPANS = HEAD + ', "usages": [{"amounts": [[0, 1, 3]], "rows": [{"high": 2}, {"low": 1}], "spans": '
-
-BAD = {
-    "": "is empty",
-    '{"format": "lay': "ends too early",
-    '{"format": "layoutopt/unwinding/1"}': "$.format",
-    HEAD + ', "costs": [[0, 0, NaN]]}': "NaN is not a finite number",
-    HEAD + ', "costs": [[0, 0, true]]}': "$.costs[0]",
-    HEAD + ', "costs": [[0, 0, 1e999]]}': "more than 400 digits",
-    HEAD + ', "costs": [[0, 0, "1/0"]]}': "must be a number",
-    HEAD + ', "costs": [[0, 0, 1], ["c", 0, 1]]}': "$.costs[1]: there is no node 'c'",
-    HEAD + ', "costs": [[0, 5, 1]]}': "label 5 that node 'a' lacks",
-    HEAD + ', "costs": [["a", "x", 1]]}': "node 'a' has no label 'x'",
-    HEAD + ', "costs": [[0, 0, 1], ["a", 0, 1]]}': "given twice",
-    HEAD + ', "costs": [[100000000000000000000, 0, 1]]}': "too large",
-    HEAD + ', "unit": "1/2", "costs": [[0, 0, "1/3"]]}': "no multiple of the unit 1/2",
-    HEAD + ', "unit": -1}': "$.unit: must be positive",
-    HEAD + ', "tables": [[[1, 2], [3]]]}': "$.tables[0]: rows have different lengths",
-    HEAD + ', "tables": [[[1, 2]]], "table_edges": [[0, 1, 0]]}': "1 x 2",
-    HEAD + ', "ties": [[0, 0]]}': "joins node 'a' to itself",
-    HEAD + ', "more": 1}': "unknown field `more`",
-    HEAD.replace('"b"', '"a"') + "}": "two nodes have the same name",
-    HEAD.replace("2}", "2000000000000}") + "}": "$.domains[0]: a domain has fewer than",
-    HEAD + ', "usages": [{"amounts": [[0, 0, 1], [0, 0, 2]], "rows": [{"low": 1}]}]}': "twice",
-    HEAD + ', "usages": [{"amounts": [], "rows": [{"members": [0, 0]}]}]}': "one node twice",
-    SPANS + "[[0, 0, 2], [0, 1, 2]]}]}": "one node twice",
-    SPANS + "[[0, 0, 3]]}]}": "rows 0 to 1",
-    SPANS + "[[0, 1, 1]]}]}": "rows 0 to 1",
-    SPANS + '[["c", 0, 1]]}]}': "$.usages[0].spans[0]: there is no node 'c'",
-    SPANS
-    + '[]}, {"amounts": [], "spans": [], "rows": [{"members": [0]}]}]}': "both spans and rows",
-}
+REFUSED = json.loads((Path(__file__).parents[1] / "cases/refused_networks.json").read_text())
+"""Texts that are no networks, by the name of their file, with the reason."""
 
 
-@pytest.mark.parametrize("text", BAD)
-def test_bad_files_are_refused_in_one_line(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "text", "reason"), [(name, *row) for name in REFUSED for row in REFUSED[name]]
+)
+def test_bad_files_are_refused_in_one_line(
+    tmp_path: Path, name: str, text: str, reason: str
+) -> None:
     """The line names the file, and what is wrong."""
-    path = tmp_path / "bad.json"
+    path = tmp_path / name
     path.write_text(text)
-    with pytest.raises(InputError) as caught:
+    with refused(f"{path}: ", reason):
         read(path)
-    assert str(caught.value).startswith(str(path))
-    assert BAD[text] in str(caught.value)
 
 
 def test_spans_and_lists_of_members_say_the_same(

@@ -126,63 +126,6 @@ def test_every_closed_network_is_written_as_cfn(tmp_path: Path) -> None:
             assert one * unit == two * again.unit, seed
 
 
-HEAD = '{"problem": {"mustbe": "<9"}, "variables": {"x": 2, "y": 2}, "functions": '
-
-BAD = {
-    "a.cfn": {
-        "": "ends too early",
-        "{": "ends too early",
-        '{"a}': "line 1: a string does not end",
-        "[}": "line 1: } closes nothing",
-        "{a}": "names and members in turns",
-        "{}": "problem.mustbe",
-        HEAD + '{"f": {"scope": ["z"], "costs": [1, 2]}}}': "functions.f: there is no variable 'z'",
-        HEAD + '{"f": {"scope": ["x", "y", 0], "costs": []}}}': "is of 3 variables, 2 are allowed",
-        HEAD + '{"f": {"scope": ["x", "x"], "costs": [1, 2, 3, 4]}}}': "joined to itself",
-        HEAD + '{"f": {"scope": ["x"], "costs": [1, nan]}}}': "'nan' is no cost",
-        HEAD + '{"f": {"scope": ["x"], "costs": [1, [2]]}}}': "is no cost",
-        HEAD + '{"f": {"scope": ["x"], "costs": [1]}}}': "needs 2 costs, has 1",
-        HEAD + '{"f": {"scope": ["x"], "type": "sum", "params": []}}}': "no global function",
-        HEAD + '{"f": {"scope": ["x"], "costs": "g"}}}': "no function 'g'",
-        HEAD + '{"f": {"scope": ["x"], "defaultcost": 1, "costs": [0, 1, 0, 2]}}}': "twice",
-        HEAD + '{"f": {"scope": ["x"], "defaultcost": 1, "costs": [2, 1]}}}': "no label '2'",
-        HEAD.replace('"y"', '"x"') + "{}}": "node 'x' is there already",
-        HEAD.replace("2,", "-2,") + "{}}": "variables.x: needs a number of labels",
-    },
-    "a.wcsp": {
-        "t 1 2": "ends too early",
-        "t 1 2 1 9 2 1 0 0": "ends too early",
-        "t 1 2 1 x": "the bound must be a whole number",
-        "t 1 2 1 9 3": "the labels of x0 must be 1 to 2, got 3",
-        "t 1 2 1 9 2 3 0 0 0 0 0": "is of 3 variables",
-        "t 1 2 1 9 2 1 0 -1 sum 2": "is a global one",
-        "t 1 2 1 9 2 1 5 0 0": "a variable of function 0 must be 0 to 0, got 5",
-        "t 1 2 1 9 2 1 0 0 1 0 -4": "a cost of function 0",
-        "t 1 2 1 9 2 1 0 0 -3": "shares a function that is not there",
-        "t 2 99999999 1 9 99999999 99999999 2 0 1 0 0": "100,000,000 are allowed",
-    },
-    "a.uai": {
-        "MARKOVIAN 1": "must begin with MARKOV or BAYES",
-        "MARKOV 1 2 1 1 0 2 0.5": "ends too early",
-        "MARKOV 1 2 1 1 0 2 0.5 -1": "a potential is negative",
-        "MARKOV 1 2 1 1 0 2 0.5 nan": "is not finite",
-        "MARKOV 1 2 1 1 0 3 1 1 1": "needs 2 potentials, has 3",
-        "MARKOV 3 2 2 2 1 3 0 1 2": "is of 3 variables",
-    },
-}
-
-
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name in BAD for text in BAD[name]])
-def test_bad_files_are_refused_in_one_line(tmp_path: Path, name: str, text: str) -> None:
-    """The line names the file, and what is wrong."""
-    path = tmp_path / name
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        read(path)
-    assert str(caught.value).startswith(str(path))
-    assert BAD[name][text] in str(caught.value)
-
-
 def test_what_cfn_cannot_hold_is_not_written(tmp_path: Path) -> None:
     """Rows, costs that are no decimals, and names that would become one."""
     net = CostNetwork()
