@@ -159,104 +159,41 @@ def variables(pool: Pool) -> IntArray:
 class NodeProgramme:
     """A part of an integer programme over nodes, and what its variables mean."""
 
-    kinds: list[int]  # the kind of each copy; the first is the leader
+    kinds: list[int]  # the kind of each copy
     # for each copy its problem and the grains of its nodes
     copies: list[tuple[Labelling, IntArray]]
-    # where the variables of each copy begin, `x` node by node and then `y`; and where the last
-    # one's end
-    first: list[int]
-    alike: list[list[int]]  # tiles that are alike for all nodes, two or more each, ascending
+    first: list[int]  # where the variables of each copy begin, `x` node by node and then `y`
     taking: _OnTiles  # what takes room
 
 
-def node_programme(
-    to: ProgrammeWriter, pool: Pool, kinds: list[int], room: IntArray
-) -> NodeProgramme:
+def node_programme(to: ProgrammeWriter, pool: Pool, kinds: list[int]) -> NodeProgramme:
     """Write the programme for all copies of some kinds down, all but the limits of tiles."""
     shapes = {kind: one_copy(pool, kind) for kind in kinds}
     order = sorted(kinds, key=lambda kind: -shapes[kind][0].nodes)
     each = [kind for kind in order for _ in range(int(pool.copies[kind]))]
     copies = [shapes[kind] for kind in each]
-    alike = _alike(pool, room)
     first, at = [], []
     for problem, _ in copies:
         first.append(to.variables)
         table = np.zeros((problem.nodes, pool.tiles), object)
         table[tuple(problem.reward_at.T)] = problem.rewards
         at.append(to.agreement(table, problem.edges, problem.weights)[0])
-    _lead(to, at[0], alike)
     tile = np.arange(pool.tiles)
-    for c, (kind, after) in enumerate(pairwise(each[1:]), 1):
+    for c, (kind, after) in enumerate(pairwise(each)):
         if kind == after:
             to.family(np.concatenate([at[c][0], at[c + 1][0]])[None], np.r_[tile, -tile], high=0)
     x, grains = np.concatenate(at), np.concatenate([weight for _, weight in copies])
     taking = _OnTiles(x.reshape(-1), np.tile(tile, len(x)), np.repeat(grains, pool.tiles))
-    return NodeProgramme(each, copies, [*first, to.variables], alike, taking)
-
-
-def _alike(pool: Pool, room: IntArray) -> list[list[int]]:
-    """Return the sets of tiles with equal room, and equal rewards of every node."""
-    problem = pool.problem.problem
-    earned: list[list[tuple[int, int]]] = [[] for _ in range(pool.tiles)]
-    order = np.lexsort(problem.reward_at.T[::-1])
-    for (node, tile), value in zip(
-        problem.reward_at[order].tolist(), problem.rewards[order].tolist(), strict=True
-    ):
-        earned[tile].append((node, value))
-    found: dict[tuple[int, tuple[tuple[int, int], ...]], list[int]] = {}
-    for tile, space in enumerate(room.tolist()):
-        found.setdefault((space, tuple(earned[tile])), []).append(tile)
-    return [tiles for tiles in found.values() if len(tiles) > 1]
-
-
-def _lead(to: ProgrammeWriter, x: IntArray, alike: list[list[int]]) -> None:
-    """Make the leader use tiles that are alike in their order."""
-    for tiles in alike:
-        for before, tile in pairwise(tiles):
-            for u in range(len(x)):
-                at = np.r_[x[u, tile], x[:u, before]]
-                to.family(at[None], np.r_[1, np.full(u, -1)], high=0)
+    return NodeProgramme(each, copies, first, taking)
 
 
 def node_filling(given: NodeProgramme, values: IntArray) -> Filling:
     """Return the configurations that a point of a programme stands for."""
     rows = Rows()
-    for kind, begin, (problem, size) in zip(given.kinds, given.first, given.copies, strict=False):
+    for kind, begin, (problem, size) in zip(given.kinds, given.first, given.copies, strict=True):
         x = values[begin : begin + problem.nodes * problem.labels].reshape(problem.nodes, -1)
         rows.add(kind, 1, x.argmax(axis=1), size)
     return rows.filling()
-
-
-def node_start(given: NodeProgramme, filling: Filling) -> IntArray:
-    """Return a placement as a point of a programme."""
-    columns = filling.columns
-    of_kind: dict[int, list[IntArray]] = {kind: [] for kind in given.kinds}
-    for i, kind in enumerate(columns.kind.tolist()):
-        if kind in of_kind:
-            labels = columns.labels[columns.starts[i] : columns.starts[i + 1]]
-            of_kind[kind] += [labels] * int(filling.counts[i])
-    leader = of_kind[given.kinds[0]].pop()
-    renamed = _in_order(leader, given)
-    for kind, rows in of_kind.items():
-        of_kind[kind] = sorted((renamed[row] for row in rows), key=lambda row: int(row[0]))
-    of_kind[given.kinds[0]].insert(0, renamed[leader])
-    point = np.full(given.first[-1], -1)
-    for kind, begin, (problem, _) in zip(given.kinds, given.first, given.copies, strict=False):
-        x = of_kind[kind].pop(0)[:, None] == np.arange(problem.labels)
-        y = x[problem.edges[:, 0]] & x[problem.edges[:, 1]]
-        both = np.concatenate([x, y]).reshape(-1)
-        point[begin : begin + len(both)] = both
-    return point
-
-
-def _in_order(leader: IntArray, given: NodeProgramme) -> IntArray:
-    """Return new names of tiles, such that the leader uses those alike in their order."""
-    names = np.arange(given.copies[0][0].labels)
-    used = list(dict.fromkeys(leader.tolist()))
-    for tiles in given.alike:
-        first = [tile for tile in used if tile in tiles]
-        names[first + [tile for tile in tiles if tile not in first]] = tiles
-    return names
 
 
 NODE_VARIABLES = 20_000
@@ -287,7 +224,7 @@ def search(state: State) -> None:
         if listed is None:
             return
     if alone.any():
-        nodes = node_programme(to, state.pool, np.flatnonzero(alone).tolist(), state.room)
+        nodes = node_programme(to, state.pool, np.flatnonzero(alone).tolist())
     _solve(state, to, listed, nodes)
 
 
@@ -336,10 +273,7 @@ def _solve(
     most = state.bound // unit if exact and state.bound is not None else None
     if most is not None and abs(most) >= LARGEST:
         most = None  # more than a programme that fits can be worth
-    start = None
-    if nodes is not None and state.filling is not None:
-        start = node_start(nodes, state.filling)
-    found = solve_programme(small, state.limits, start, most)
+    found = solve_programme(small, state.limits, most=most)
     if found.values is not None:
         whole = [] if listed is None else [filling(listed, found.values)]
         whole += [] if nodes is None else [node_filling(nodes, found.values)]

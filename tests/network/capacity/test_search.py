@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.network.capacity import search, solve
-from layoutopt.network.capacity.answer import State, worth
-from layoutopt.network.capacity.fill import Rows
-from layoutopt.network.capacity.pool import Pool, one_copy
+from layoutopt.network.capacity.answer import State
+from layoutopt.network.capacity.pool import Pool
 from layoutopt.network.capacity.problem import Columns
 from layoutopt.network.capacity.search import (
     filling,
-    node_filling,
-    node_programme,
-    node_start,
     programme,
 )
 from layoutopt.network.solvers.programme import ProgrammeWriter
@@ -25,34 +19,6 @@ from tests.network.capacity.cases import (
     optimum,
     random_case,
 )
-
-
-def test_a_placement_is_a_point_to_start_from() -> None:
-    """Any placement, tiles and copies renamed, is a point of the programme of equal worth."""
-    alike = 0
-    for seed in range(60):
-        problem = random_case(seed)
-        given = problem.problem
-        if seed % 2:  # without rewards tiles of equal room are alike
-            given = replace(given, reward_at=given.reward_at[:0], rewards=given.rewards[:0])
-        tiles = given.labels
-        room = np.full(tiles, problem.total_bytes)
-        kinds = Pool(replace(problem, problem=given, capacity=room))
-        to = ProgrammeWriter()
-        asked = node_programme(to, kinds, list(range(kinds.kinds)), room)
-        alike += bool(asked.alike)
-        draw = np.random.default_rng(seed)
-        rows = Rows()
-        for kind, copies in enumerate(kinds.copies.tolist()):
-            copy, size = one_copy(kinds, kind)
-            for _ in range(copies):
-                rows.add(kind, 1, draw.integers(0, tiles, copy.nodes), size)
-        value = sum(worth(kinds, rows.filling().columns).tolist())
-        point = node_start(asked, rows.filling())
-        assert to.finished().holds(point)
-        assert to.finished().objective @ point == value
-        assert sum(worth(kinds, node_filling(asked, point).columns).tolist()) == value
-    assert alike > 12
 
 
 def test_numbers_too_wide_for_any_programme_are_left_alone() -> None:
