@@ -176,3 +176,19 @@ def test_inputs_with_sparse_defaults_stay_as_they_are(version: int) -> None:
         run(result.model, {"x": x.transpose(0, 2, 3, 1)})["y"],
     )
     np.testing.assert_allclose(after, before.transpose(0, 2, 3, 1), rtol=1e-5)
+
+
+def test_outputs_without_a_shape_need_none() -> None:
+    """The only branch whose shape ONNX knows never runs."""
+    model = network(
+        """g (float[3,3] x, float[3,3] v) => (float[3,3] y) <bool c = {1}> {
+        a = SplitToSequence<axis=1>(x) b = SequenceMap(a) <body = m (float[] p) => (float[] q) {
+        q = If(c) <then_branch = t () => (float[3,3] r) { r = com.microsoft.QuickGelu(v) },
+        else_branch = e () => (float[2,3] s) { s = Identity(v) }> }>
+        y = ConcatFromSequence<axis=1>(b) }""",
+        domains=["com.microsoft"],
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    result = layoutopt.convert(model, check=True)
+    assert not result.partial
+    assert [node.op_type for node in result.model.graph.node].count("SequenceMap") == 1
