@@ -259,7 +259,7 @@ SINCE_AXES_FROM_THE_LAST = 11
 
 def _counts_from_the_last(node: NodeProto) -> bool:
     """Return whether a node names axes in a way that an old version of ONNX misreads."""
-    return node.op_type in ("Concat", "Slice", "Squeeze") and any(
+    return node.op_type in ("Compress", "Concat", "Slice", "Squeeze", "Unsqueeze") and any(
         a.name in ("axes", "axis") and min(a.ints, default=a.i) < 0 for a in node.attribute
     )
 
@@ -281,7 +281,8 @@ def count_from_the_first(model: ModelProto, types: Mapping[str, TypeProto | None
             continue  # what has no elements need not fit other operands
         for a in node.attribute:
             if a.name == "axes":
-                set_items(a.ints, [axis % len(shapes[0]) for axis in a.ints])
+                rank = len(shapes[0]) + len(a.ints) * (node.op_type == "Unsqueeze")
+                set_items(a.ints, [axis % rank for axis in a.ints])
             elif a.name == "axis":
                 a.i %= len(shapes[0])
         node.domain, done = "", True

@@ -296,7 +296,14 @@ ROWS: list[Operator] = [
         "Trilu", axes.triangle, parameters={"k": 1}, build=unwinding.elementwise, gradient=LINEAR
     ),
     # Ops that pick or place elements by index
-    *_light("Compress", axes.compress, follow=axes.compressed_axes, grows=True, shrinks=True),
+    *_light(
+        "Compress",
+        axes.compress,
+        follow=axes.compressed_axes,
+        like=ShapeLike("Compress", (0, 1)),  # before operator set 11 ONNX infers none
+        grows=True,
+        shrinks=True,
+    ),
     *_light(
         "Gather",
         axes.gather,
