@@ -21,7 +21,11 @@ import layoutopt as lo
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import exact, number, ratio
 from layoutopt.conversion.desired import parse_desired
+from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements, mismatch
+from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.rules.operator import Remapped
+from layoutopt.conversion.rules.registry import remap
 from layoutopt.explain.explanation import listed
 from layoutopt.generate.families import generate
 from layoutopt.graphs import ops
@@ -54,6 +58,7 @@ from layoutopt.pictures.svg import abbreviations, distinct, shortened
 from layoutopt.tiles.hooks import hooked_tiles
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map
+from tests.conversion.test_rules import op
 from tests.machine.test_capacitated import full
 from tests.network.capacity.cases import case
 from tests.network.costs.cases import stated
@@ -173,6 +178,34 @@ def lacks(carried: str, required: str, shape: tuple[int | str | None, ...]) -> s
     return found
 
 
+def remapped(given: Op, order: tuple[int, ...]) -> Remapped:
+    """Remap an op, which with all axes in their places is never refused."""
+    assert remap(given, range(len(order))).attributes == given.attributes
+    return remap(given, order)
+
+
+def shape_of(op_type: str, attributes: dict[str, Any], *inputs: Shape | None) -> Shape | None:
+    """Return the shape of the first result of an op."""
+    graph = ConversionGraph()
+    names = tuple(graph.input(f"x{n}", given) for n, given in enumerate(inputs))
+    return graph.tensors[graph.add(Op(op_type, attributes, names, ("y",), name="it"))[0]].shape
+
+
+def add_to_two(change: Callable[[ConversionGraph], object]) -> object:
+    """Add to a graph of two inputs, of which one is taken; what is refused changes nothing."""
+    graph = ConversionGraph()
+    graph.input("x", (2, 3))
+    graph.input("y", (2, 4))
+    graph.op("Relu", ["x"], name="z")
+    try:
+        return change(graph)
+    except InputError:
+        assert list(graph.tensors) == ["x", "y", "z"]
+        assert graph.consumers("x") == [(op, 0) for op in graph.ops]
+        assert (len(graph.ops), graph.outputs) == (1, [])
+        raise
+
+
 PAIR = stated(
     [[3, None], [0, -2, 5]],
     [(0, 1, [[1, 2, None], [0, 0, 0]]), (1, 0, [[7, 0], [9, 0], [0, 0]])],
@@ -236,6 +269,8 @@ NAMES: dict[str, Any] = PAGES | {
     **{f.__name__: f for f in (sizes, tiles, transpose_by_copy, transpose_by_permutation)},
     **{f.__name__: f for f in (abbreviations, columns, distinct, groups, lanes, number, power)},
     **{f.__name__: f for f in (capacity_sweep, full, generate, hooked_tiles, lacks, tile_map)},
+    **{f.__name__: f for f in (add_to_two, op, remapped, shape_of)},
+    "Op": Op,
     **{f.__name__: f for f in (exact, listed, ratio, shortened, ticks)},
     "ChartAxis": ChartAxis,
     "Decimal": Decimal,
