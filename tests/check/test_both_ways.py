@@ -117,6 +117,16 @@ def test_equal_pieces_need_no_equations() -> None:
     assert found.pairs[0].matched == n
 
 
+def test_nothing_of_a_sink_waits_for_nothing() -> None:
+    """A barrier behind an expand to no elements is known from the start."""
+    graph = Graph()
+    x = graph.sink((1,), name="x")
+    graph.barrier([graph.expand(x, (0,))], (1,), name="b")
+    graph.valued_pair(x, graph.tensor("b"), 1)
+    found = both(graph, {"x": (("b", 0, 0, ((1, 1, 1),)),)})
+    assert (found.violations, found.score) == ((), 1)
+
+
 def test_what_is_left_of_a_sink_waits_alone() -> None:
     """Barriers behind slices, samples and stripes wait for the pieces that these keep, only."""
     graph = Graph()

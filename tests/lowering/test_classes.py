@@ -33,9 +33,6 @@ from layoutopt.lowering.elements.numbering import (
     Edges,
     Numbering,
     distinct,
-    edges_of,
-    number_roots,
-    root_arrays,
 )
 from tests.lowering.graphs import awkward
 
@@ -199,32 +196,6 @@ def test_too_many_boxes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Groups, provenance, components and their classes, each by hand and at random
-
-
-def test_provenance_by_hand() -> None:
-    """Every element of a view of a view is traced to the root element it comes from."""
-    graph = Graph()
-    x = graph.sink((2, 3), name="x")
-    s = graph.source((2,), [7, 5], name="s")
-    view = graph.concat([graph.flatten(graph.dim_shuffle(x, (1, 0))), s], 0)
-    graph.valued_pair(view, graph.source((8,), [5, 6, 5, 6, 5, 6, 5, 6]), 1)
-    [group] = find_groups(graph, FixedElements(graph))
-    numbers = number_roots(graph, group)
-    assert (numbers.free, numbers.pool, numbers.total) == (6, (7, 5, 6), 9)
-    found = flow(graph, root_arrays(graph, group, numbers, FixedElements(graph)), [view.index])[
-        view.index
-    ]
-    assert found.tolist() == [0, 3, 1, 4, 2, 5, 6, 7]
-    edges = edges_of(graph, group, [1], FixedElements(graph))
-    assert edges.constant == 0
-    assert list(zip(edges.earn.first.tolist(), edges.earn.second.tolist(), strict=True)) == [
-        (0, 7),
-        (3, 8),
-        (1, 7),
-        (4, 8),
-        (2, 7),
-        (5, 8),
-    ]
 
 
 def made(agree: list[tuple[int, int, int]], earn: list[tuple[int, int, int]], free: int) -> Edges:

@@ -200,34 +200,6 @@ def test_labels_of_layouts_come_back() -> None:
         assert lowered.problem.value(back) == lowered.problem.value(labels)
 
 
-def test_everything_by_hand() -> None:
-    """Two sinks of two elements: an agreement, a reward, a constant and a zero.
-
-    x ~ y earns 3 per element, x ~ s earns 5, x ~ x earns 7 always, y ~ s 0.  Both positions
-    are alike, so one component stands for both: 2 nodes, 1 label, all numbers doubled.
-    """
-    graph = Graph("hand")
-    x, y = graph.sink((2,), name="x"), graph.sink((2,), name="y")
-    s = graph.source((2,), name="s")
-    for a, b, value in [(x, y, 3), (x, s, 5), (x, x, 7), (y, s, 0)]:
-        graph.valued_pair(a, b, value)
-    lowered = lower(graph, Limits())
-    problem = lowered.problem
-    assert (problem.nodes, problem.labels) == (2, 1)
-    assert problem.weights.tolist() == [6]
-    assert problem.rewards.tolist() == [10]
-    assert (lowered.constant, lowered.unit) == (14, 1)
-    assert lowered.size == {
-        "unconstrained": 0,
-        "groups": 1,
-        "group_kinds": 1,
-        "components": 2,
-        "classes": 1,
-    }
-    layouts = lowered.layouts(np.array([0, 0]))
-    assert layouts == {"x": (("s", 0, 0, ((2, 1, 1),)),), "y": (("s", 0, 0, ((2, 1, 1),)),)}
-
-
 def test_equal_groups_are_solved_once() -> None:
     """A thousand copies of one small graph give one group kind, weights times a thousand."""
     graph = Graph("copies")
