@@ -12,7 +12,7 @@ import numpy as np
 from layoutopt.base.errors import SizeError
 from layoutopt.boxes import join
 from layoutopt.boxes.box import Box as FlatBox
-from layoutopt.boxes.box import VectorBox
+from layoutopt.boxes.box import VectorBox, plus
 from layoutopt.boxes.equation import Equations
 from layoutopt.boxes.merge import boxes_of
 from layoutopt.certificate.sums import CertifiedBox
@@ -111,12 +111,8 @@ def parts(box: CertifiedBox, k: int, cuts: Sequence[int]) -> list[CertifiedBox]:
     for a, b in pairwise(cuts):
         loop = ((b - a, step),) if b - a > 1 else ()
         loops = (*box.loops[:k], *loop, *box.loops[k + 1 :])
-        found.append(CertifiedBox(box.tag, _plus(box.start, step, a), loops))
+        found.append(CertifiedBox(box.tag, plus(box.start, step, a), loops))
     return found
-
-
-def _plus(start: tuple[int, ...], step: tuple[int, ...], times: int) -> tuple[int, ...]:
-    return tuple([a + times * s for a, s in zip(start, step, strict=True)])
 
 
 def decided(boxes: Iterable[CertifiedBox]) -> list[CertifiedBox]:

@@ -42,7 +42,7 @@ from layoutopt.io.certificate import FORMAT, document_of
 from layoutopt.io.instance import known_hash
 from layoutopt.lowering.elements.groups import find_cycles, find_groups
 from layoutopt.lowering.lower import Lowered, SolvedGraph
-from layoutopt.network.evidence import SEARCH, packed, proof, table
+from layoutopt.network.evidence import SEARCH, packed, proof, ratio, table
 from layoutopt.network.problem import IntArray, Labelling, exact_integers
 from layoutopt.network.solvers.messages import LabelField, colouring
 from layoutopt.network.solvers.relaxation import LARGEST, begin
@@ -112,7 +112,7 @@ def certify(
         verdict = Checker(writer.instance, certificate).verdict()
     except Refused as why:
         raise SizeError(f"the graph is too irregular for a certificate ({why})") from None
-    head = {"score": _ratio(verdict.score), "bound": _ratio(verdict.bound)}
+    head = {"score": ratio(verdict.score), "bound": ratio(verdict.bound)}
     return HEAD | {"instance_hash": known_hash(lowered.graph)} | head | certificate
 
 
@@ -359,7 +359,7 @@ class _Writer:
         classes = self._classes()
         certificate = {
             "instance": self.graph.name,
-            "unit": _ratio(self.lowered.unit),
+            "unit": ratio(self.lowered.unit),
             "classes": classes,
             "sinks": _listed(self.tracer.sinks),
             "pairs": [[_box(b) for b in boxes] for boxes in pairs],
@@ -456,7 +456,3 @@ def _box(box: CertifiedBox) -> list[Any]:
 
 def _listed(boxes: dict[str, list[CertifiedBox]]) -> dict[str, list[Any]]:
     return {name: [_box(box) for box in own] for name, own in boxes.items()}
-
-
-def _ratio(x: Fraction) -> int | str:
-    return int(x) if x.denominator == 1 else f"{x.numerator}/{x.denominator}"

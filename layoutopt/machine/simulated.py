@@ -341,7 +341,8 @@ class _Search:
         self.on: IntArray | None = None
         self.loose = np.zeros((0, known.tiles), np.int64)
         for block in known.blocks:
-            if _layouts_of(block, known.tiles) <= table:
+            layouts_of_inputs = float(known.tiles) ** len(block.conditions)
+            if layouts_of_inputs <= table:
                 self._tabulate(block)
 
     def result(self) -> Result:
@@ -423,11 +424,6 @@ class _Search:
         for tiles in product(range(self.known.tiles), repeat=len(block.conditions)):
             on[block.conditions] = tiles
             self._add(block, on)
-
-
-def _layouts_of(block: HookedBarrier, tiles: int) -> float:
-    """Return how many layouts the inputs of a barrier have."""
-    return float(tiles) ** len(block.conditions)
 
 
 def _beyond(graph: GraphStore, solve: Callable[[GraphStore], Result]) -> Result:

@@ -45,7 +45,7 @@ from layoutopt.network.costs.solve import (
     tighten,
     write,
 )
-from layoutopt.network.costs.work import Cost, Infeasible, Step, Work, work_of
+from layoutopt.network.costs.work import Infeasible, Step, Work, work_of
 from layoutopt.network.forms import close_domains
 from layoutopt.network.network import Array, CostAnswer, Network, PriceStep, Proof
 from layoutopt.network.rows import RowSet, by_columns, charge, settle, with_rows
@@ -567,11 +567,8 @@ def forbid_too(work: Work, tight: Work) -> None:
         other = tight.near[u].get(v, ())
         if any(inf in row for row in other):
             rows = zip(table, other, strict=True)
-            work.put(u, v, tuple(tuple(map(_forbidden_too, *pair)) for pair in rows))
-
-
-def _forbidden_too(cost: Cost, other: Cost) -> Cost:
-    return inf if other == inf else cost
+            both = (zip(*pair, strict=True) for pair in rows)
+            work.put(u, v, tuple(tuple([inf if b == inf else a for a, b in row]) for row in both))
 
 
 def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, float]]) -> None:

@@ -297,13 +297,12 @@ def _open(
     place, inner = np.cumsum(~known) - 1, ~ends.any(axis=1)
     rest = Work(costs[~known].tolist())  # both labels are allowed, as others are decided
     rest.constant = paid
-    seen = [tuple(tuple(map(_seen, row)) for row in table) for table in tables.tolist()]
+    seen = [
+        tuple(tuple([inf if cost >= FORBIDDEN else cost for cost in row]) for row in table)
+        for table in tables.tolist()
+    ]
     rest.connect(place[edges[inner]].tolist(), table_of[inner].tolist(), seen)
     return rest
-
-
-def _seen(cost: int) -> float:
-    return inf if cost >= FORBIDDEN else cost
 
 
 def cut_part(work: Work) -> list[int] | None:

@@ -32,7 +32,9 @@ def rounded(
     order = np.lexsort((-reduced, columns.kind))
     regret = _regret(reduced[order], first)
     if not taking.all(counts):
-        for column in _by_regret(columns, regret, counts):
+        chosen = np.flatnonzero(counts)
+        by_regret = np.argsort(-regret[columns.kind[chosen]], kind="stable")
+        for column in chosen[by_regret].tolist():
             counts[column] = taking.take(column, int(counts[column]))
     lacking = copies - np.add.reduceat(counts, first)
     bounds = np.append(first, len(columns.kind))
@@ -84,13 +86,6 @@ def _regret(ordered: IntArray, first: IntArray) -> IntArray:
     lost: IntArray = ordered[first] - ordered[second]
     lost[first == second] = np.inf
     return lost
-
-
-def _by_regret(columns: Columns, regret: IntArray, counts: IntArray) -> list[int]:
-    chosen = np.flatnonzero(counts)
-    order = np.argsort(-regret[columns.kind[chosen]], kind="stable")
-    found: list[int] = chosen[order].tolist()
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -231,13 +231,10 @@ class Pool:
     @property
     def home(self) -> IntArray:
         """The tile that each kind is to take where nothing is lost by it, or -1."""
-        alone = [self._home(kind.component) for kind in self.large]
-        none = np.array(alone, np.int64)
-        return np.concatenate([*(group.home for group in self.groups), none])
-
-    def _home(self, component: int) -> int:
+        first = self.parts.nodes[self.parts.starts[[kind.component for kind in self.large]]]
         home = self.problem.home
-        return -1 if home is None else int(home[self.parts.nodes[self.parts.starts[component]]])
+        alone = np.full(len(first), -1) if home is None else home[first]
+        return np.concatenate([*(group.home for group in self.groups), alone])
 
     def rows(self, group: KindGroup) -> tuple[IntArray, int]:
         """Return the patterns of a group, and how many slots they may use."""

@@ -57,7 +57,9 @@ def solve(
     options: Any = {"mip_rel_gap": gap, "presolve": presolve}
     if limits.counted < math.inf:
         options["node_limit"] = max(int(NODES * limits.counted), 1)
-    rows = LinearConstraint(given.matrix.astype(float), *_row_limits(given))
+    low = np.where(given.low <= -OPEN, -np.inf, given.low.astype(float))
+    high = np.where(given.high >= OPEN, np.inf, given.high.astype(float))
+    rows = LinearConstraint(given.matrix.astype(float), low, high)
     constraints = rows if len(given.low) else ()
     seconds = SLICE
     while True:
@@ -144,8 +146,3 @@ def relax(given: Programme, limits: Limits, method: str = "highs-ds") -> LinearR
     prices = np.zeros(len(equal))
     prices[equal], prices[~equal] = answer.eqlin.marginals, answer.ineqlin.marginals
     return LinearResult(answer.x, prices * -scale)
-
-
-def _row_limits(given: Programme) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    low = np.where(given.low <= -OPEN, -np.inf, given.low.astype(float))
-    return low, np.where(given.high >= OPEN, np.inf, given.high.astype(float))
