@@ -94,17 +94,10 @@ BACKENDS: dict[str, Requirements] = {
 
 
 def backend(name: str) -> Callable[[AnyBackend], AnyBackend]:
-    """Register a class of requirements under a name, as a decorator.
+    """Register a class of requirements under a name, as a decorator; it replaces what had it.
 
-    Parameters
-    ----------
-    name
-        The name; what had it before is replaced.
-
-    Raises
-    ------
-    InputError
-        If the class is none of requirements, or cannot be made without arguments.
+    Raises ``InputError`` if the class is none of requirements, or cannot be made without
+    arguments.
     """
 
     def add(cls: AnyBackend) -> AnyBackend:
@@ -120,13 +113,7 @@ def backend(name: str) -> Callable[[AnyBackend], AnyBackend]:
 
 
 def backend_named(name: str) -> Requirements:
-    """Return the requirements of the backend of a name.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """Return the requirements of the backend of a name; raises ``InputError`` if there is none."""
     if name not in BACKENDS:
         raise InputError(f"backend {name!r} must be one of {', '.join(BACKENDS)}")
     return BACKENDS[name]

@@ -18,21 +18,11 @@ FREE = Dim(OPEN)
 
 @dataclass(frozen=True)
 class Conflict:
-    """An operand whose axes are not those of the operands before it.
+    """An operand whose axes are not those of the operands before it."""
 
-    Parameters
-    ----------
-    operand
-        Its number.
-    needs
-        The layout that the others have.
-    dim
-        The first of the operand's dimensions that differs.
-    """
-
-    operand: int
-    needs: Layout
-    dim: int
+    operand: int  # its number
+    needs: Layout  # the layout that the others have
+    dim: int  # the first of the operand's dimensions that differs
 
 
 def carried(graph: ConversionGraph) -> dict[str, Layout]:
@@ -54,12 +44,8 @@ def carried(graph: ConversionGraph) -> dict[str, Layout]:
 def conflicts(op: Op, layouts: Sequence[Layout | None]) -> list[Conflict]:
     """Return the operands that disagree with those before them about what an axis is.
 
-    Parameters
-    ----------
-    op
-        An op whose operands must have the same axes; of others, nothing is wrong.
-    layouts
-        The layout of each input, None for one that is left out.
+    Of an op whose operands need not have the same axes, nothing is wrong.  There is a layout for
+    each input, None for one that is left out.
     """
     return _merged(op, operator_of(op), layouts)[1]
 
@@ -67,15 +53,10 @@ def conflicts(op: Op, layouts: Sequence[Layout | None]) -> list[Conflict]:
 def letters_of(op: Op, layouts: Mapping[str, Layout]) -> Layout | None:
     """Return the axes that an op works on as it is written, None if its rank is unknown.
 
-    What operands do not tell is taken by position: N, C, then the spatial axes, or the one letter
-    of these that is left.  Axes of which that tells nothing are ``*``.
-
-    Parameters
-    ----------
-    op
-        An op whose axes have no letters of their own.
-    layouts
-        The layouts of tensors that are known, as of :func:`carried`.
+    It is an op whose axes have no letters of their own; ``layouts`` are those of tensors that are
+    known, as of :func:`carried`.  What operands do not tell is taken by position: N, C, then the
+    spatial axes, or the one letter of these that is left.  Axes of which that tells nothing are
+    ``*``.
     """
     known = operator_of(op)
     rank = known.rank(op)
@@ -94,15 +75,7 @@ def letters_of(op: Op, layouts: Mapping[str, Layout]) -> Layout | None:
 
 
 def filled(layout: Layout, written: Layout | None) -> Layout:
-    """Return a layout in which open dimensions are those that an op reads them as.
-
-    Parameters
-    ----------
-    layout
-        What is known of a tensor.
-    written
-        The layout in which an op reads it.
-    """
+    """Return a layout with its open dimensions as an op reads them that is ``written`` so."""
     if written is None or len(layout.dims) != len(written.dims):
         return layout
     pairs = zip(layout.dims, written.dims, strict=True)

@@ -38,17 +38,10 @@ PER_BYTE = 10**3
 
 @dataclass(frozen=True)
 class CostLine:
-    """Cost of an op type in some layouts.
+    """Cost of an op type in some layouts."""
 
-    Parameters
-    ----------
-    desired
-        The ops that it is for, and the layouts.
-    fixed, per_byte
-        Femtoseconds of each op, and per byte of its operands and results.
-    """
-
-    desired: Desired
+    desired: Desired  # the ops that it is for, and the layouts
+    # `fixed`, `per_byte`: femtoseconds of each op, and per byte of its operands and results
     fixed: int
     per_byte: int
 
@@ -59,18 +52,11 @@ class CostLine:
 
 @dataclass(frozen=True)
 class OpCosts:
-    """Costs of ops in each layout.
+    """Costs of ops in each layout."""
 
-    Parameters
-    ----------
-    lines
-        In order; of an op that is named, those for its type do not count.
-    fixed, per_byte
-        Femtoseconds of each transform, and per byte that it moves.
-    """
-
+    # in order; of an op that is named, those for its type do not count
     lines: tuple[CostLine, ...]
-    fixed: int
+    fixed: int  # `fixed`, `per_byte`: femtoseconds of each transform, and per byte that it moves
     per_byte: int
 
     def of(self, op: Op) -> list[CostLine]:
@@ -81,17 +67,10 @@ class OpCosts:
 
 
 def read_costs(path: str | Path) -> OpCosts:
-    """Read a table of costs.
+    """Read a table of costs from a TOML file, as at the top of this module.
 
-    Parameters
-    ----------
-    path
-        A TOML file, as at the top of this module.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or says something else; the text names the place.
+    Raises ``InputError`` if the file cannot be read, or says something else; the text names the
+    place.
     """
     file = str(path)
     try:

@@ -43,26 +43,17 @@ class Desired(Requirements):
     taken where they divide all axes that they are desired of, of all operands and results of the
     op; else the op takes the same layouts without blocks.  Where nothing is desired of an operand
     it stays as it is written, unless it has the axes of the data, which it follows, or is weights:
-    those of data with channels last are to be HWIO.  Of an op whose axes have no letters of their
+    those of data with channels last are to be HWIO. Of an op whose axes have no letters of their
     own it is desired of tensors with as many axes, others are as they come.
-
-    Parameters
-    ----------
-    types, names
-        Layouts of operands and results, by the type of op and by the name of one.
-    default
-        Those of other heavily sensitive ops.
-    skip
-        Types, and names with ``@`` in front, of ops that stay as they are written.
-    padding
-        Whether blocks are taken where they do not divide, too.
     """
 
+    # `types`, `names`: layouts of operands and results, by the type of op and by the name of one
     types: Mapping[str, OperandLayouts] = field(default_factory=dict)
     names: Mapping[str, OperandLayouts] = field(default_factory=dict)
-    default: OperandLayouts | None = None
+    default: OperandLayouts | None = None  # those of other heavily sensitive ops
+    # types, and names with `@` in front, of ops that stay as they are written
     skip: frozenset[str] = frozenset()
-    padding: bool = False
+    padding: bool = False  # whether blocks are taken where they do not divide, too
 
     def layouts(self, op: Op) -> OperandLayouts | None:
         """Return what is desired of an op, as it was given."""
@@ -198,12 +189,7 @@ def _whole(dim: Dim) -> tuple[Block, ...]:
 def for_axes(layout: Layout, axes: str) -> Layout | None:
     """Return a layout for other spatial axes, None if the axes are others still.
 
-    Parameters
-    ----------
-    layout
-        For instance ``NHWC``.
-    axes
-        The axes in logical order, ``"NCW"``, which gives ``NWC``.
+    The axes are in logical order: ``"NCW"`` makes ``NHWC`` ``NWC``.
     """
     spatial = [axis for axis in axes if axis in SPATIAL]
     at = [d for d, dim in enumerate(layout.dims) if dim.name in SPATIAL]

@@ -23,32 +23,18 @@ Kind = Literal["input", "constant", "activation"]
 
 @dataclass(frozen=True)
 class ConversionTensor:
-    """A tensor of a conversion graph.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    shape
-        The size of each dimension as it is written: a number, a name for a symbolic size, None
-        for an unknown one.  None if not even the rank is known.
-    element_bytes
-        Bytes of an element.
-    kind
-        ``input`` (of the graph), ``constant`` or ``activation`` (the result of an op).
-    layout
-        The layout that it comes in, a dimension for each of the shape; ``*`` for any axis.  That
-        of a result follows from its op, see :func:`~layoutopt.conversion.carried.carried`.
-    scope
-        The body of an op that it is in; "" for none.
-    """
+    """A tensor of a conversion graph."""
 
     name: str
+    # The size of each dimension as it is written: a number, a name for a symbolic size, None for
+    # an unknown one.  None if not even the rank is known.
     shape: Shape | None
-    element_bytes: int
-    kind: Kind
+    element_bytes: int  # bytes of an element
+    kind: Kind  # `input` (of the graph), `constant` or `activation` (the result of an op)
+    # The layout that it comes in, a dimension for each of the shape; `*` for any axis.  That of a
+    # result follows from its op, see :func:`~layoutopt.conversion.carried.carried`.
     layout: Layout
-    scope: str = ""
+    scope: str = ""  # the body of an op that it is in; "" for none
 
 
 def checked_tensor(
@@ -61,10 +47,7 @@ def checked_tensor(
 ) -> ConversionTensor:
     """Return a tensor; the arguments are its fields, and ``"*"`` is any layout of its rank.
 
-    Raises
-    ------
-    InputError
-        If one of them is wrong; the text names the tensor.
+    Raises ``InputError`` if one of them is wrong; the text names the tensor.
     """
     try:
         known = checked_shape(shape)
@@ -96,10 +79,7 @@ def size_of(tensor: ConversionTensor, shape: Shape | None = None) -> int:
 def checked_shape(given: Iterable[Size] | None) -> Shape | None:
     """Return a shape of Python integers, names and None.
 
-    Raises
-    ------
-    InputError
-        If a size is something else, or negative.
+    Raises ``InputError`` if a size is something else, or negative.
     """
     if given is None:
         return None

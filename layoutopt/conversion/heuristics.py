@@ -18,26 +18,14 @@ from layoutopt.layout.factors import Form, Order
 
 @dataclass
 class Task:
-    """Input of heuristics: ops and their candidate modes.
+    """Input of heuristics: ops and their candidate modes."""
 
-    Parameters
-    ----------
-    every
-        The ops with their useful modes, in order.
-    weights
-        Of each value what a transform of it costs.
-    times
-        Of each op what its modes cost besides, in the order of its rows.
-    forced
-        Orders that outputs are wanted in.
-    given
-        Orders of inputs; values that are neither inputs nor results come in any order.
-    """
-
-    every: Sequence[CandidateModes]
-    weights: Sequence[int]
+    every: Sequence[CandidateModes]  # the ops with their useful modes, in order
+    weights: Sequence[int]  # of each value what a transform of it costs
+    # of each op what its modes cost besides, in the order of its rows
     times: Sequence[Sequence[int]]
-    forced: Sequence[Need]
+    forced: Sequence[Need]  # orders that outputs are wanted in
+    # orders of inputs; values that are neither inputs nor results come in any order
     given: Sequence[Need]
     rows: list[list[ModeRow]] = field(init=False)
 

@@ -53,30 +53,18 @@ MOST_AXES = 6
 
 @dataclass(frozen=True)
 class Mode:
-    """One way to run an op.
+    """One way to run an op."""
 
-    Parameters
-    ----------
-    attributes
-        The op's attributes then.
-    inputs, outputs
-        For each operand and result the form that it must come in, of its own axes; None: as it is.
-    orders
-        For each operand, then each result, the order of its own axes.
-    layouts
-        How the op is written then, where that is not ONNX's way.
-    time
-        What it costs, in femtoseconds.
-    entries, operands, type
-        As in :class:`~layoutopt.conversion.rules.operator.Remapped`.
-    """
-
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, Any]  # the op's attributes then
+    # `inputs`, `outputs`: for each operand and result the form that it must come in, of its own
+    # axes; None: as it is
     inputs: Forms
     outputs: Forms
-    orders: tuple[Order, ...]
+    orders: tuple[Order, ...]  # for each operand, then each result, the order of its own axes
+    # how the op is written then, where that is not ONNX's way
     layouts: OperandLayouts | None = None
-    time: int = 0
+    time: int = 0  # what it costs, in femtoseconds
+    # `entries`, `operands`, `type`: as in :class:`~layoutopt.conversion.rules.operator.Remapped`
     entries: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     operands: Permutation | None = None
     type: str = ""
@@ -87,20 +75,11 @@ class Modes:
     """All modes of an op; the first is that in which it is written, or which is required.
 
     No two of them ask for the same orders.
-
-    Parameters
-    ----------
-    every
-        The modes.
-    priced
-        Whether they are those of a table of costs: then all of them are of use.
-    fixed
-        Whether there is one only, whatever order others need.
     """
 
     every: tuple[Mode, ...]
-    priced: bool = False
-    fixed: bool = False
+    priced: bool = False  # whether they are those of a table of costs: then all of them are of use
+    fixed: bool = False  # whether there is one only, whatever order others need
 
     @cached_property
     def by_order(self) -> tuple[dict[Order, list[int]], ...]:
@@ -143,19 +122,12 @@ def _as_option(op: Op, requirements: Requirements | None) -> Iterator[None]:
 class ModeTable:
     """Modes of ops; equal ops share them.
 
-    Parameters
-    ----------
-    requirements
-        The layouts in which heavily sensitive ops, and others of which something is desired, must
-        run.  None: as they are written.
-    times
-        What ops cost in each layout; these are the layouts that they may run in.
-    written
-        Names of ops that run as they are written, whatever is required.
-    microsoft
-        Whether products may become onnxruntime's own ops.
-    layouts
-        The layouts of tensors that are known: which axes ops without letters of their own have.
+    ``requirements`` are the layouts in which heavily sensitive ops, and others of which something
+    is desired, must run; None: as they are written.  ``times`` are what ops cost in each layout,
+    which are the layouts that they may run in.  Ops named in ``written`` run as they are written,
+    whatever is required.  With ``microsoft``, products may become onnxruntime's own ops.
+    ``layouts`` are those of tensors that are known: which axes ops without letters of their own
+    have.
     """
 
     def __init__(
@@ -348,12 +320,8 @@ def _order(form: Form | None, shape: Shape | None) -> Order:
 def sliced(op: Op, slot: int, order: Order) -> Mode | None:
     """Return the mode in which an op runs on cut axes, None if there is none.
 
-    Parameters
-    ----------
-    slot
-        The number of the operand, or, behind all operands, of the result.
-    order
-        Of its own axes, with parts.
+    ``slot`` is the number of the operand, or, behind all operands, of the result; ``order`` that
+    of its own axes, with parts.
     """
     known = operator_of(op)
     rule = known.blocks or (unchanged if known.category is Category.AGNOSTIC else None)
@@ -421,14 +389,9 @@ VIEWS = frozenset({"Flatten", "Reshape"})
 def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> list[Mode]:
     """Return the modes of an op for an order of an operand or result, no two of equal orders.
 
-    Parameters
-    ----------
-    slot
-        The number of the operand, or, behind all operands, of the result.
-    order
-        Of its own axes.  An order without parts is for views only.
-    whole
-        Its modes on whole axes.
+    ``slot`` is the number of the operand, or, behind all operands, of the result; ``order`` that
+    of its own axes.  An order without parts is for views only.  ``whole`` are the op's modes on
+    whole axes.
     """
     if op.layouts is not None or category_of(op) in (Category.HEAVY, Category.OPAQUE):
         return []

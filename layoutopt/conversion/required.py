@@ -32,23 +32,10 @@ Required: TypeAlias = tuple[Forms, Forms, OperandLayouts | None]
 def required(op: Op, requirements: Requirements) -> Required | None:
     """Return how an op is to run, None if nothing is required of it.
 
-    Parameters
-    ----------
-    requirements
-        What is required.
-
-    Returns
-    -------
-    tuple
-        The form of each operand and of each result, and how the op is written then; its
-        attributes stay.
-
-    Raises
-    ------
-    OptionError
-        If a required layout has alignments, or axes that have no known meaning, or blocks of axes
-        of unknown size.  Where a rank is unknown, or there are no elements, an op stays as it is
-        written.
+    That is the form of each operand and of each result, and how the op is written then; its
+    attributes stay.  Where a rank is unknown, or there are no elements, an op stays as it is
+    written.  Raises ``OptionError`` if a required layout has alignments, or axes that have no
+    known meaning, or blocks of axes of unknown size.
     """
     inputs = [requirements.input_requirement(op, n) for n in range(len(op.inputs))]
     outputs = [requirements.result_requirement(op, n) for n in range(len(op.output_shapes))]
@@ -58,19 +45,9 @@ def required(op: Op, requirements: Requirements) -> Required | None:
 def in_order(op: Op, requirements: Requirements, letters: Layout | None) -> Remapped | None:
     """Return an op whose axes have no letters of their own in the order required of it.
 
-    Parameters
-    ----------
-    op
-        An elementwise op, or one whose attributes name axes.
-    requirements
-        What is required, of operands and results with all axes of the op.
-    letters
-        The axes of the op as it is written, None if their number is unknown.
-
-    Raises
-    ------
-    OptionError
-        If the op cannot run so.
+    It is elementwise, or its attributes name axes.  Requirements are of operands and results with
+    all axes of the op; ``letters`` are its axes as it is written, None if their number is unknown.
+    Raises ``OptionError`` if the op cannot run so.
     """
     inputs = [requirements.input_requirement(op, n) for n in range(len(op.inputs))]
     outputs = [requirements.result_requirement(op, n) for n in range(len(op.output_shapes))]

@@ -98,11 +98,6 @@ def mismatch(
     Each dimension must be of the same axis, in the same blocks, and have what the other has in
     brackets; ``*`` is any axis, on either side.  Strides must be multiples of the alignments
     required, in bytes, as they follow from the shape and the tensor's own alignments.
-
-    Parameters
-    ----------
-    carried, required, shape, element_bytes
-        As for :meth:`Requirements.is_satisfied_by`.
     """
     if required.undefined or (required.is_any and carried.undefined):
         return None
@@ -134,12 +129,7 @@ def may_be(has: Dim, needs: Dim) -> bool:
 def axis_sizes(layout: Layout | None, shape: Shape | None) -> dict[str, Size]:
     """Return the size of each axis of a tensor, whole blocks where it is blocked.
 
-    Parameters
-    ----------
-    layout
-        The tensor's layout; no sizes are found without one.
-    shape
-        The size of each physical dimension.
+    The shape has the size of each physical dimension; no sizes are found without a layout.
     """
     if layout is None or shape is None or len(layout.dims) != len(shape):
         return {}

@@ -38,13 +38,7 @@ from layoutopt.layout.permutations import Permutation
 
 
 class TensorNames:
-    """Names that are taken, and those that are to come.
-
-    Parameters
-    ----------
-    graph
-        The graph as it is given; none of its names is given to anything else.
-    """
+    """Names that are taken, those of the given graph first, and those that are to come."""
 
     def __init__(self, graph: ConversionGraph, values: Values) -> None:
         self._values = values
@@ -108,18 +102,10 @@ def _unused(name: str, taken: set[str]) -> str:
 
 @dataclass
 class ValueForms:
-    """The forms in which a value is there.
-
-    Parameters
-    ----------
-    shape
-        The value's shape.
-    forms
-        In the order in which they came about.
-    """
+    """The forms in which a value is there."""
 
     shape: Shape
-    forms: list[Form] = field(default_factory=list)
+    forms: list[Form] = field(default_factory=list)  # in the order in which they came about
     _names: dict[Form, str] = field(default_factory=dict)
     _by_order: dict[Order, Form] = field(default_factory=dict)
 
@@ -144,16 +130,9 @@ class ValueForms:
 
 @dataclass(frozen=True)
 class FormStep:
-    """An op that takes a value from one form to another.
+    """An op that takes a value from one form to another."""
 
-    Parameters
-    ----------
-    type, attributes
-        What it is; all but ``Transpose``, ``Pad`` and ``Slice`` move nothing.
-    form
-        The form afterwards.
-    """
-
+    # `type`, `attributes`: what it is; all but `Transpose`, `Pad` and `Slice` move nothing
     type: str
     attributes: Mapping[str, Any]
     form: Form
@@ -162,17 +141,8 @@ class FormStep:
 def ops_of(source: Form, steps: Iterable[TransformStep], shape: Shape) -> Iterator[FormStep]:
     """Yield the ops of ONNX that take a value from one form to another.
 
-    A Reshape whose shape cannot be written down is a Squeeze and an Unsqueeze: axes of size 1 are
-    taken away, and added.
-
-    Parameters
-    ----------
-    source
-        The form before.
-    steps
-        What is to be done, as :func:`~layoutopt.layout.transform.steps` has it.
-    shape
-        The value's shape.
+    Steps are those of :func:`~layoutopt.layout.transform.steps`.  A Reshape whose shape cannot be
+    written down is a Squeeze and an Unsqueeze: axes of size 1 are taken away, and added.
     """
     for step in steps:
         before, target = sizes_of(source, shape), step.form
@@ -226,46 +196,17 @@ PADDING = ("Pad", "Slice")
 
 @dataclass(frozen=True)
 class MovedValue:
-    """Effect of a transpose of the new graph.
+    """Effect of a transpose of the new graph."""
 
-    Parameters
-    ----------
-    value
-        The number of the value that it moves.
-    source, target
-        Its forms before and after.
-    """
-
-    value: int
-    source: Form
+    value: int  # the number of the value that it moves
+    source: Form  # `source`, `target`: its forms before and after
     target: Form
 
 
 class Forms:
     """The forms in which the values of a graph are there in the new one.
 
-    Parameters
-    ----------
-    graph
-        The graph as it is given.
-    scopes
-        For each value the body in which it is transformed.
-
-    Attributes
-    ----------
-    new
-        The new graph.
-    moved
-        What its transposes do, by their names.
-    padding
-        For each op that pads blocks, or cuts padding off, its transpose; "" without one.
-    narrow
-        Shapes of tensors that are padded, without padding, by name.
-    relaid
-        New constants, by name.
-    waiting
-        Vectors that a Gather is to make once they are read, by name: of which vector, and which
-        entries.
+    ``scopes`` has for each value the body in which it is transformed.
     """
 
     def __init__(self, graph: ConversionGraph, values: Values, scopes: Sequence[str]) -> None:
@@ -273,10 +214,12 @@ class Forms:
         self.new = ConversionGraph(graph.name, graph.opset)
         self.names = TensorNames(graph, values)
         self.laid: list[ValueForms] = [ValueForms(value.shape) for value in values.every]
-        self.moved: dict[str, MovedValue] = {}
+        self.moved: dict[str, MovedValue] = {}  # what transposes of the new graph do, by name
+        # For each op that pads blocks, or cuts padding off, its transpose; "" without one.
         self.padding: dict[str, str] = {}
-        self.narrow: dict[str, Shape] = {}
+        self.narrow: dict[str, Shape] = {}  # of tensors that are padded, without padding
         self.relaid: dict[str, TransformedConstant] = {}
+        # Vectors that a Gather is to make once they are read: of which vector, which entries.
         self.waiting: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._gathered: dict[tuple[str, tuple[int, ...]], str] = {}
 
@@ -297,16 +240,9 @@ class Forms:
         return name
 
     def entries(self, name: str, indices: tuple[int, ...], wanted: str) -> str:
-        """Return the name of a vector of entries of another one.
+        """Return the name of a vector of entries, by their indices, of another one.
 
-        Parameters
-        ----------
-        name
-            The other one; it may wait to be made of a third.
-        indices
-            Which entries.
-        wanted
-            What its name should tell of.
+        The other one may wait to be made of a third; ``wanted`` is what its name should tell of.
         """
         source, first = self.waiting.get(name, (name, None))
         picked = indices if first is None else tuple(first[i] for i in indices)
@@ -426,18 +362,11 @@ VECTOR_RANKS = {(1, 0), (1, 1)}
 
 @dataclass
 class Rewritten:
-    """A new graph.
-
-    Parameters
-    ----------
-    forms
-        The transforms and constants that it has.
-    freed
-        How inputs and outputs are permuted that come in another layout.
-    """
+    """A new graph."""
 
     graph: ConversionGraph
-    forms: Forms
+    forms: Forms  # the transforms and constants that it has
+    # how inputs and outputs are permuted that come in another layout
     freed: dict[str, Permutation]
 
 
@@ -450,18 +379,9 @@ def rewrite(
 ) -> Rewritten:
     """Return the graph with its ops in chosen modes.
 
-    Transforms stand before the first op that needs them, and serve all.
-
-    Parameters
-    ----------
-    graph, values
-        The graph as it is given, and its values.
-    modes
-        The modes of its ops, without transposes, by name.
-    orders
-        The order of inputs that are freed.
-    kept
-        Names of outputs that are given back in the layout in which they are written.
+    Transforms stand before the first op that needs them, and serve all.  ``modes`` are those of
+    its ops, without transposes, by name; ``orders`` those of inputs that are freed; outputs named
+    in ``kept`` are given back in the layout in which they are written.
     """
     writing = _Writing(graph, values, modes, orders, kept)
     for op in graph.ops:

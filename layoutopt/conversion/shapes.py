@@ -25,11 +25,8 @@ LONGEST = 1024
 def infer(op: Op) -> list[Shape | None]:
     """Return the shape of each result, None where it is not known.
 
-    Raises
-    ------
-    InputError
-        If operands do not fit each other, or attributes do not fit the op; or ``onnx`` is needed
-        and not installed.
+    Raises ``InputError`` if operands do not fit each other, or attributes do not fit the op; or
+    ``onnx`` is needed and not installed.
     """
     first, known, count = op.shape(0), operator_of(op), len(op.outputs)
     facts = type_facts(op.type)

@@ -20,18 +20,9 @@ from layoutopt.base.numbers import number, to_decimal, to_integers
 from layoutopt.base.result import PairScore, Status, UnwindingResult
 from layoutopt.check.elements import evaluate
 from layoutopt.explain.explanation import Obstacle
+from layoutopt.graphs import ops
 from layoutopt.graphs.locations import FixedElements, check_result
-from layoutopt.graphs.ops import (
-    Barrier,
-    Expand,
-    FixedPoint,
-    Identity,
-    Kind,
-    Source,
-    SumLike,
-    UnwindingOp,
-    size,
-)
+from layoutopt.graphs.ops import Kind, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import fix_tiles, memory_of, unused
@@ -50,9 +41,9 @@ from layoutopt.unwinding import unwind
 def views_of(graph: GraphStore, pairs: Iterable[tuple[int, int]]) -> GraphStore:
     """Return the graph of some pairs, each of value 1, without barrier order and tile memory."""
     pairs = list(pairs)
-    ops = {graph.producers[t] for t in sources_of(graph, {t for pair in pairs for t in pair})}
+    needed = {graph.producers[t] for t in sources_of(graph, {t for pair in pairs for t in pair})}
     found = type(graph)(graph.name)
-    for i in sorted(ops):
+    for i in sorted(needed):
         found.add(_alone(graph.ops[i], tuple(graph.tensor_name(t) for t in graph.carriers(i))))
     for a, b in pairs:
         found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), 1)
@@ -61,11 +52,11 @@ def views_of(graph: GraphStore, pairs: Iterable[tuple[int, int]]) -> GraphStore:
 
 def _alone(op: UnwindingOp, carriers: tuple[str, ...]) -> UnwindingOp:
     """Return an op with the same locations that reads its carriers only."""
-    if isinstance(op, SumLike):
-        return Identity(id=op.id, inputs=carriers)
+    if isinstance(op, ops.SumLike):
+        return ops.Identity(id=op.id, inputs=carriers)
     if op.kind is Kind.BARRIER:
-        shapes = op.shapes if isinstance(op, Barrier) else None
-        return FixedPoint(id=op.id, inputs=(), shape=getattr(op, "shape", None), shapes=shapes)
+        shapes = op.shapes if isinstance(op, ops.Barrier) else None
+        return ops.FixedPoint(id=op.id, inputs=(), shape=getattr(op, "shape", None), shapes=shapes)
     return replace(op, inputs=carriers)
 
 
@@ -73,13 +64,13 @@ def at_one_location(graph: GraphStore) -> GraphStore:
     """Return a graph as by :func:`views_of` with all fixed tensors at one location."""
     found = type(graph)(graph.name)
     one = unused(found, graph, "one")
-    found.add(Source(id=one, inputs=(), shape=()))
+    found.add(ops.Source(id=one, inputs=(), shape=()))
     for i, op in enumerate(graph.ops):
         if op.kind in (Kind.SINK, Kind.VIEW):
             found.add(op)
             continue
         for t in graph.op_outputs[i]:  # one op per output, with the tensor's name
-            found.add(Expand(id=graph.tensor_name(t), inputs=(one,), shape=graph.shapes[t]))
+            found.add(ops.Expand(id=graph.tensor_name(t), inputs=(one,), shape=graph.shapes[t]))
     for a, b, value in graph.pairs:
         found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), value)
     return found
@@ -288,7 +279,7 @@ def _why_fixed(graph: GraphStore, a: int, b: int) -> str:
 def _why_repeated(graph: GraphStore, a: int, b: int) -> str:
     why = "one element stands at several positions, which want it at different locations"
     tensors = sources_of(graph, {a, b})
-    repeats = _named(graph, tensors, lambda op: isinstance(op, Expand))
+    repeats = _named(graph, tensors, lambda op: isinstance(op, ops.Expand))
     return f"{why}; {repeats} repeats elements" if repeats else why
 
 

@@ -351,7 +351,7 @@ class Reverse(UnwindingOp, frozen=True, kw_only=True, tag="reverse"):
     def view(self, arrays: Sequence[Array]) -> Array:
         """Return the flipped array."""
         back, all_of = slice(None, None, -1), slice(None)
-        return _pick(arrays[0], [back if d in self.dims else all_of for d in range(arrays[0].ndim)])
+        return pick(arrays[0], [back if d in self.dims else all_of for d in range(arrays[0].ndim)])
 
 
 class Slice(UnwindingOp, frozen=True, kw_only=True, tag="slice"):
@@ -374,7 +374,7 @@ class Slice(UnwindingOp, frozen=True, kw_only=True, tag="slice"):
 
     def view(self, arrays: Sequence[Array]) -> Array:
         """Return the box."""
-        return _pick(arrays[0], map(slice, self.lower, self.upper))
+        return pick(arrays[0], map(slice, self.lower, self.upper))
 
 
 class SubSample(UnwindingOp, frozen=True, kw_only=True, tag="sub_sample"):
@@ -391,7 +391,7 @@ class SubSample(UnwindingOp, frozen=True, kw_only=True, tag="sub_sample"):
 
     def view(self, arrays: Sequence[Array]) -> Array:
         """Return the samples."""
-        return _pick(arrays[0], [slice(None, None, s) for s in self.strides])
+        return pick(arrays[0], [slice(None, None, s) for s in self.strides])
 
 
 class SettSample(UnwindingOp, frozen=True, kw_only=True, tag="sett_sample"):
@@ -422,7 +422,7 @@ class SettSample(UnwindingOp, frozen=True, kw_only=True, tag="sett_sample"):
 
     def view(self, arrays: Sequence[Array]) -> Array:
         """Return the on-elements."""
-        return _pick(arrays[0], np.ix_(*map(kept, arrays[0].shape, self.setts)))
+        return pick(arrays[0], np.ix_(*map(kept, arrays[0].shape, self.setts)))
 
 
 class Concat(UnwindingOp, frozen=True, kw_only=True, tag="concat"):
@@ -467,8 +467,8 @@ class Expand(UnwindingOp, frozen=True, kw_only=True, tag="expand"):
         return np.broadcast_to(arrays[0], self.given())
 
 
-def _pick(array: Array, index: Iterable[Any]) -> Array:
-    # The ellipsis keeps a rank-0 array an array.
+def pick(array: Array, index: Iterable[Any]) -> Array:
+    """Return a view of an array; one of rank 0 stays an array."""
     return array[(*index, ...)]
 
 

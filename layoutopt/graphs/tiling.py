@@ -17,23 +17,9 @@ from msgspec.structs import replace
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import Piece
+from layoutopt.graphs import ops
 from layoutopt.graphs.locations import TILE, Tiled
-from layoutopt.graphs.ops import (
-    Array,
-    Barrier,
-    Concat,
-    Expand,
-    Flatten,
-    Kind,
-    Reshape,
-    Shape,
-    Sink,
-    Slice,
-    Source,
-    SubSample,
-    UnwindingOp,
-    size,
-)
+from layoutopt.graphs.ops import Array, Kind, Shape, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.tiles.blocks import TileMap, even_steps, tile_map_of
 from layoutopt.tiles.hooks import Strided, hooked_tiles, read_elements, strided_outputs
@@ -55,11 +41,11 @@ def root_tiles(graph: GraphStore, t: int) -> TileMap:
         return op.tiles[t - graph.op_outputs[producer][0]]
     _refuse_hook(graph, producer)
     with _named(f"op {op.id!r}"):
-        if isinstance(op, Source) and op.mapping is not None:
+        if isinstance(op, ops.Source) and op.mapping is not None:
             return _mapped(op.mapping, memory)
         from layoutopt.tiles.rules import tile_map
 
-        return tile_map(graph.shapes[t], memory, op.rule if isinstance(op, Source) else None)
+        return tile_map(graph.shapes[t], memory, op.rule if isinstance(op, ops.Source) else None)
 
 
 POOL = -1
@@ -110,7 +96,7 @@ def _named(op: str) -> Iterator[None]:
 def hook_of(graph: GraphStore, i: int) -> str | None:
     """Return the hook that computes the tiles of an op's outputs, if any."""
     op = graph.ops[i]
-    return op.hook if graph.tile_memory is not None and isinstance(op, Barrier) else None
+    return op.hook if graph.tile_memory is not None and isinstance(op, ops.Barrier) else None
 
 
 def hooked(graph: GraphStore) -> list[int]:
@@ -212,9 +198,9 @@ def coarsen(graph: GraphStore) -> Grained:
 
     def change(found: GraphStore, _: int, op: UnwindingOp) -> None:
         count = size(op.infer([])[0]) if op.kind is Kind.SINK else 0
-        if not isinstance(op, Sink) or memory.grain == 1 or not count:
+        if not isinstance(op, ops.Sink) or memory.grain == 1 or not count:
             found.add(op)
-            if isinstance(op, Sink):
+            if isinstance(op, ops.Sink):
                 widths[op.id] = memory.bytes_of(op.id)
                 origins[op.id] = op.id, 0, 1
             return
@@ -234,22 +220,22 @@ def coarsen(graph: GraphStore) -> Grained:
     return Grained(found, origins)
 
 
-def _spread(graph: GraphStore, op: Sink, parts: Sequence[tuple[str, int, int]]) -> None:
+def _spread(graph: GraphStore, op: ops.Sink, parts: Sequence[tuple[str, int, int]]) -> None:
     """Add sinks, of a name, a number of grains and of elements of each, and views that join them.
 
     The last view replaces the original sink.
     """
     flat = []
     for name, grains, many in parts:
-        graph.add(Sink(id=name, inputs=(), shape=(grains, 1)))
-        graph.add(Expand(id=f"{name}.each", inputs=(name,), shape=(grains, many)))
-        graph.add(Flatten(id=f"{name}.flat", inputs=(f"{name}.each",)))
+        graph.add(ops.Sink(id=name, inputs=(), shape=(grains, 1)))
+        graph.add(ops.Expand(id=f"{name}.each", inputs=(name,), shape=(grains, many)))
+        graph.add(ops.Flatten(id=f"{name}.flat", inputs=(f"{name}.each",)))
         flat.append(f"{name}.flat")
     if len(flat) > 1:
         joined = f"{parts[0][0]}.all"
-        graph.add(Concat(id=joined, inputs=tuple(flat), axis=0))
+        graph.add(ops.Concat(id=joined, inputs=tuple(flat), axis=0))
         flat = [joined]
-    graph.add(Reshape(id=op.id, inputs=(flat[0],), shape=op.shape))
+    graph.add(ops.Reshape(id=op.id, inputs=(flat[0],), shape=op.shape))
 
 
 def _unused(graph: GraphStore, name: str) -> str:
@@ -267,7 +253,7 @@ def opaque(graph: GraphStore) -> GraphStore:
     """Return the graph without hooks."""
 
     def change(found: GraphStore, _: int, op: UnwindingOp) -> None:
-        found.add(replace(op, hook=None) if isinstance(op, Barrier) else op)
+        found.add(replace(op, hook=None) if isinstance(op, ops.Barrier) else op)
 
     return _rebuilt(graph, change)
 
@@ -345,7 +331,7 @@ def viewed(graph: GraphStore) -> GraphStore:
                 _view(found, graph, t, op.inputs[how.source], how)
                 for t, how in zip(outputs, lies, strict=True)
             ]
-        unneeded = isinstance(op, Barrier) and needed.isdisjoint(outputs)
+        unneeded = isinstance(op, ops.Barrier) and needed.isdisjoint(outputs)
         found.add(replace(op, hook=None) if unneeded else op)
         return None
 
@@ -362,7 +348,7 @@ def relaxed(graph: GraphStore) -> GraphStore:
         names = []
         for t in graph.op_outputs[i]:
             names.append(unused(found, graph, graph.tensor_name(t)))
-            found.add(Sink(id=names[-1], inputs=(), shape=graph.shapes[t]))
+            found.add(ops.Sink(id=names[-1], inputs=(), shape=graph.shapes[t]))
         return names
 
     return _rebuilt(graph, change)
@@ -382,13 +368,13 @@ def _view(found: GraphStore, graph: GraphStore, t: int, source: str, how: Stride
     shape = graph.shapes[t]
     last = unused(found, graph, graph.tensor_name(t))
     if not size(shape):
-        found.add(Source(id=last, inputs=(), shape=shape))
+        found.add(ops.Source(id=last, inputs=(), shape=shape))
         return last
     sampled, cut = (unused(found, graph, f"{last}.{role}") for role in ("windows", "first"))
     zero = (0,) * len(how.counts)
-    found.add(SubSample(id=sampled, inputs=(source,), strides=how.strides))
-    found.add(Slice(id=cut, inputs=(sampled,), lower=zero, upper=how.counts))
-    found.add(Reshape(id=last, inputs=(cut,), shape=shape))
+    found.add(ops.SubSample(id=sampled, inputs=(source,), strides=how.strides))
+    found.add(ops.Slice(id=cut, inputs=(sampled,), lower=zero, upper=how.counts))
+    found.add(ops.Reshape(id=last, inputs=(cut,), shape=shape))
     return last
 
 

@@ -12,18 +12,7 @@ import numpy as np
 
 from layoutopt.pictures import cards as drawing
 from layoutopt.pictures import svg
-from layoutopt.pictures.cards import (
-    HEAD,
-    STEM,
-    TYPE,
-    Card,
-    OpCard,
-    Rectangle,
-    Stretch,
-    Tie,
-    bulge,
-    label_width,
-)
+from layoutopt.pictures.cards import Card, OpCard, Rectangle, Stretch, Tie
 from layoutopt.pictures.svg import shortened, width
 
 LINE, EDGE = 19.0, 18.0
@@ -336,8 +325,8 @@ def _levels(
 def _reach(cards: Sequence[Card], step: OpCard) -> tuple[float, float]:
     """Return how far a step's outputs reach above and below the middle of their frames."""
     high = sum(cards[c].frame[1] for c in step.outputs)
-    half = (high + (len(step.outputs) - 1) * (HEAD + BESIDE)) / 2
-    return half + HEAD, half
+    half = (high + (len(step.outputs) - 1) * (drawing.HEAD + BESIDE)) / 2
+    return half + drawing.HEAD, half
 
 
 def _spans(
@@ -356,9 +345,11 @@ def _spans(
     room = [ROOM] * max(0, count - 1) + [0.0]
     for tie, way in zip(ties, ways, strict=True):
         first, last = column[way[0]], column[way[-1]]
-        wide = label_width(tie.label)
+        wide = drawing.label_width(tie.label)
         if first == last:
-            room[first] = max(room[first], bulge(level[way[-1]] - level[way[0]]) + wide / 2 + 8)
+            room[first] = max(
+                room[first], drawing.bulge(level[way[-1]] - level[way[0]]) + wide / 2 + 8
+            )
         else:
             middle = (first + last - 1) // 2
             room[middle] = max(room[middle], wide + 30)
@@ -367,7 +358,7 @@ def _spans(
         inside = [step for s, step in enumerate(steps) if column[s] == c]
         wide = max(cards[k].width for step in inside for k in step.outputs)
         lead = max(step.pill for step in inside)
-        lefts.append(x + (lead + STEM if lead else 0.0))
+        lefts.append(x + (lead + drawing.STEM if lead else 0.0))
         spans.append((x, lefts[-1] + wide))
         x = spans[-1][1] + room[c]
     return spans, lefts, x
@@ -382,7 +373,7 @@ def _frames(
         for c in step.outputs:
             wide, high = cards[c].frame
             found[c] = x, y, x + wide, y + high
-            y += high + HEAD + BESIDE
+            y += high + drawing.HEAD + BESIDE
     return [found[c] for c in range(len(cards))]
 
 
@@ -472,7 +463,7 @@ class _Ports:
 
 def _pill(where: Arrangement, step: OpCard, ports: _Ports) -> Rectangle:
     y = sum(ports.stems[c] for c in step.outputs) / len(step.outputs)
-    right = where.frames[step.outputs[0]][0] - STEM
+    right = where.frames[step.outputs[0]][0] - drawing.STEM
     return right - step.pill, y - PILL / 2, right, y + PILL / 2
 
 
@@ -558,7 +549,7 @@ def _pills(steps: Sequence[OpCard], found: LineRoutes) -> Iterator[str]:
     for s, (x, y, right, bottom) in found.pills.items():
         style = {"rx": 9, "fill": svg.PAPER, "stroke": svg.SOFT, "stroke_width": 0.9}
         shape = svg.rect(x, y, right - x, bottom - y, **style)
-        word = svg.text(steps[s].label, (x + right) / 2, bottom - 5.5, TYPE)
+        word = svg.text(steps[s].label, (x + right) / 2, bottom - 5.5, drawing.TYPE)
         yield svg.group([svg.tip(steps[s].tip), shape, word])
 
 
@@ -567,7 +558,7 @@ def _labels(
 ) -> Iterator[str]:
     taken = list(found.pills.values())
     for card, (x, y, _, bottom) in zip(cards, where.frames, strict=True):
-        taken.append((x, y - HEAD, x + card.width, bottom))
+        taken.append((x, y - drawing.HEAD, x + card.width, bottom))
     if len(ties) > CROWD:
         return
     for tie, line in zip(ties, found.ties, strict=True):

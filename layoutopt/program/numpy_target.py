@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
-from layoutopt.graphs.ops import Shape, Source
+from layoutopt.graphs.ops import Shape, Source, pick
 from layoutopt.graphs.store import GraphStore
 from layoutopt.program.target import Target
 
@@ -125,11 +125,11 @@ class NumpyTarget(Target[Numbers]):
 
     def slice(self, x: Numbers, lower: Sequence[int], upper: Sequence[int]) -> Numbers:
         """Return ``x[lower[0]:upper[0], lower[1]:upper[1], ...]``."""
-        return _picked(x, map(slice, lower, upper))
+        return pick(x, map(slice, lower, upper))
 
     def sub_sample(self, x: Numbers, strides: Sequence[int]) -> Numbers:
         """Return ``x[::strides[0], ::strides[1], ...]``."""
-        return _picked(x, [slice(None, None, stride) for stride in strides])
+        return pick(x, [slice(None, None, stride) for stride in strides])
 
     def concat(self, xs: Sequence[Numbers], axis: int) -> Numbers:
         """Return ``numpy.concatenate(xs, axis)``."""
@@ -152,9 +152,3 @@ class NumpyTarget(Target[Numbers]):
                 self._count += 1
         numbers = [self._shared[where] for where in mapping]
         return np.array(numbers, np.int64).reshape(shape)
-
-
-def _picked(x: Numbers, index: Iterable[slice]) -> Numbers:
-    place: Any = (*index, ...)  # the ellipsis makes the result of rank 0 an array
-    view: Numbers = x[place]
-    return view

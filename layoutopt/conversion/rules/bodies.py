@@ -32,7 +32,7 @@ SINCE_SCAN_AXES = 9
 class OpPart:
     """Operands and results of an op whose layouts do not depend on those of its others."""
 
-    owner: Op  # the op
+    owner: Op
     op: Op  # these operands and results as an op; the owner if they are all
     inputs: Sequence[int]  # `inputs`, `outputs`: their places in the owner
     outputs: Sequence[int]

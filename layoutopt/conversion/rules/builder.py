@@ -58,7 +58,7 @@ class Node:
 class Use:
     """An op of a network, ready for its backward pass."""
 
-    node: Node  # the op
+    node: Node
     outputs: tuple[Tensor | None, ...]  # its outputs; `None` for one that nobody reads
     gradients: tuple[Tensor | None, ...]  # the outputs' gradients; `None` where there is none
     # positions of the operands whose gradients are needed; those captured are counted on

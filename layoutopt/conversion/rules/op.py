@@ -125,7 +125,7 @@ class Op:
     # unknown
     input_shapes: tuple[Shape | None, ...] = ()
     output_shapes: tuple[Shape | None, ...] = ()
-    name: str = ""  # its own name
+    name: str = ""
     opset: int = LATEST  # the version of its domain's operator set
     # how its operands are written, where that is not ONNX's way
     layouts: OperandLayouts | None = None

@@ -199,7 +199,7 @@ def unmoved(op: Op, permutation: Permutation) -> Remapped:
 class ShapeLike(NamedTuple):
     """The op of ONNX's latest operator set whose results have the shape of those of another op."""
 
-    type: str  # its type
+    type: str
     operands: Sequence[int] = (0,)  # the other op's inputs that are its operands
     typed: int = 0  # the other op's input whose type of elements the results have
     # tells the shapes of these operands; by default they are those of the other op's inputs
