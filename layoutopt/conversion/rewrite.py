@@ -72,13 +72,13 @@ class TensorNames:
 
     def new(self, name: str) -> str:
         """Return a name of a tensor that is not taken, like one that is wished for."""
-        found = _unused(name, self._known)
+        found = unused(name, self._known)
         self._given.add(found)
         return found
 
     def op(self, name: str) -> str:
         """Return a name of an op that is not taken."""
-        return _unused(name, self._ops)
+        return unused(name, self._ops)
 
     def _new(self, root: str, form: Form) -> str:
         if is_whole(form):
@@ -88,10 +88,11 @@ class TensorNames:
             items = (i for i in items_of(form) if i != -1)
             parts = (f"{i.axis}x{i.size}" if isinstance(i, AxisFactor) else f"{i}" for i in items)
             how = f"parts_{'_'.join(parts)}"
-        return _unused(f"{root}_{how}", self._known)
+        return unused(f"{root}_{how}", self._known)
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def unused(name: str, taken: set[str]) -> str:
+    """Return a name like the one wished for that is not taken, and remember that it is."""
     found, number = name, 1
     while found in taken:
         number += 1

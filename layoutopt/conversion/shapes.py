@@ -13,6 +13,7 @@ from layoutopt.base.errors import InputError, needed
 from layoutopt.conversion.rules.op import LATEST, Op, Shape
 from layoutopt.conversion.rules.operator import Category, ShapeLike
 from layoutopt.conversion.rules.registry import operator_of, parameter_places, type_facts
+from layoutopt.layout.factors import numbers_of
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, TensorProto, ValueInfoProto
@@ -46,15 +47,16 @@ def infer(op: Op) -> list[Shape | None]:
         [length] = op.shape(1) or ()
         rank = length if isinstance(length, int) and length <= LONGEST else None
     found = [(None,) * rank if rank and s is None else s for s in _inferred(op)]
-    counts = {_elements(first), _elements(found[0])} - {None}
+    counts = {elements_of(first), elements_of(found[0])} - {None}
     if op.type == "Reshape" and len(counts) > 1:
         raise InputError(f"{op}: {first} cannot have shape {found[0]}")
     return found
 
 
-def _elements(shape: Shape | None) -> int | None:
-    sizes = [size for size in shape or () if isinstance(size, int)]
-    return prod(sizes) if shape is not None and len(sizes) == len(shape) else None
+def elements_of(shape: Shape | None) -> int | None:
+    """Return the number of elements of a tensor of a shape, None if it is not known."""
+    sizes = numbers_of(shape)
+    return None if sizes is None else prod(sizes)
 
 
 def _like(op: Op, other: ShapeLike) -> Op:
@@ -98,7 +100,7 @@ def _inferred(op: Op) -> list[Shape | None]:
         graph = onnx.helper.make_graph([node], "one", inputs, results, list(tensors.values()))
         versions = [onnx.helper.make_opsetid("", op.opset)]
         model = onnx.helper.make_model(graph, opset_imports=versions)
-        short = all((_elements(s) or 0) <= LONGEST for s in op.input_shapes if s and len(s) == 1)
+        short = all((elements_of(s) or 0) <= LONGEST for s in op.input_shapes if s and len(s) == 1)
         found = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=short)
     except (onnx.shape_inference.InferenceError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).strip().rpartition("] ")[2].partition("\n")[0]

@@ -27,48 +27,25 @@ Need: TypeAlias = tuple[int, Order]
 
 @dataclass
 class Value:
-    """Tensors that are the same elements.
+    """Tensors that are the same elements."""
 
-    Parameters
-    ----------
-    root
-        The name of the first of them, whose axes are the value's.
-    shape
-        Its shape; empty where not even the rank is known, and then there is one order only.
-    kind
-        Where it comes from.
-    move
-        What a transform of it costs.
-    tensors
-        Names of all of them.
-    """
-
-    root: str
+    root: str  # the name of the first of them, whose axes are the value's
+    # its shape; empty where not even the rank is known, and then there is one order only
     shape: Shape
-    kind: Kind
-    move: Tally
-    tensors: list[str] = field(default_factory=list)
+    kind: Kind  # where it comes from
+    move: Tally  # what a transform of it costs
+    tensors: list[str] = field(default_factory=list)  # names of all of them
 
 
 @dataclass
 class Values:
-    """All values of a graph.
+    """All values of a graph."""
 
-    Parameters
-    ----------
-    every
-        In the order in which they come about.
-    number
-        By name of a tensor, that of its value.
-    frame
-        By name of a tensor, for each of its axes the value's axis.
-    turned
-        The same, of those tensors only whose axes are not the value's in their order.
-    """
-
-    every: list[Value] = field(default_factory=list)
-    number: dict[str, int] = field(default_factory=dict)
+    every: list[Value] = field(default_factory=list)  # in the order in which they come about
+    number: dict[str, int] = field(default_factory=dict)  # by name of a tensor, that of its value
+    # by name of a tensor, for each of its axes the value's axis
     frame: dict[str, Permutation] = field(default_factory=dict)
+    # the same, of those tensors only whose axes are not the value's in their order
     turned: dict[str, Permutation] = field(default_factory=dict)
 
     def of(self, name: str) -> tuple[Value, Permutation]:

@@ -22,29 +22,16 @@ from layoutopt.layout.semantics import consumed_as
 
 @dataclass(frozen=True)
 class Violation:
-    """A layout that is not as required.
+    """A layout that is not as required."""
 
-    Parameters
-    ----------
-    op, type
-        Name and type of the op that reads or makes the tensor.
-    operand
-        ``input 0`` or ``result 0``, with the number.
-    tensor
-        Its name.
-    has, needs
-        The layout that it has, as the op reads it, and the one that is required.
-    why
-        What is wrong with it, in one line.
-    """
-
-    op: str
+    op: str  # `op`, `type`: name and type of the op that reads or makes the tensor
     type: str
-    operand: str
-    tensor: str
+    operand: str  # `input 0` or `result 0`, with the number
+    tensor: str  # its name
+    # `has`, `needs`: the layout that it has, as the op reads it, and the one that is required
     has: Layout
     needs: Layout
-    why: str
+    why: str  # what is wrong with it, in one line
 
     def __str__(self) -> str:
         who = f"{self.type} {self.op!r}, {self.operand} {self.tensor!r}"

@@ -27,6 +27,12 @@ Size: TypeAlias = int | str | None
 Shape: TypeAlias = tuple[Size, ...]
 
 
+def numbers_of(shape: Shape | None) -> tuple[int, ...] | None:
+    """Return a shape all of whose sizes are numbers, None for others."""
+    sizes = tuple(size for size in shape or () if isinstance(size, int))
+    return None if shape is None or len(sizes) < len(shape) else sizes
+
+
 class AxisFactor(NamedTuple):
     """A factor of an axis: ``i // stride % size`` of index ``i``."""
 

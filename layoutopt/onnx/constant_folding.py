@@ -23,10 +23,11 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import sliced
 from layoutopt.conversion.rules.operator import FoldingEffort
 from layoutopt.conversion.rules.registry import type_facts
+from layoutopt.conversion.shapes import elements_of
 from layoutopt.onnx.folding import run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard
 from layoutopt.onnx.running import evaluate
-from layoutopt.onnx.types import element_bytes, numbers_of, shape_of, typed
+from layoutopt.onnx.types import element_bytes, shape_of, typed
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto
@@ -132,7 +133,7 @@ class Folding:
         kinds = [self.types.get(x) for x in results]
         if any(kind is not None and not kind.HasField("tensor_type") for kind in kinds):
             return False  # a sequence is no constant that a file could hold
-        sizes = {x: known_elements(self.types.get(x)) for x in results}
+        sizes = {x: elements_of(shape_of(self.types.get(x))) for x in results}
         grown = {x: self._bytes(x, n) for x, n in sizes.items() if n is not None and n > SMALL}
         inputs = {x: self._size(x) for x in names}
         if any(n is None for n in sizes.values()):
@@ -210,12 +211,6 @@ def _may(node: NodeProto) -> bool:
     bounded = min(sizes, default=1) > 0 and prod(sizes) <= LARGEST_KERNEL
     bounded = bounded or known.effort is not FoldingEffort.WINDOW
     return is_standard(node.domain) and not barred and bounded and not any(bodies(node))
-
-
-def known_elements(kind: TypeProto | None) -> int | None:
-    """Return the number of elements of a tensor of numbers, None if it is not known."""
-    sizes = numbers_of(shape_of(kind))
-    return None if sizes is None else prod(sizes)
 
 
 def computed(
@@ -360,7 +355,7 @@ def _of(
         return entries[name]
     if name in values:
         return values[name].astype(object) if values[name].dtype == np.int64 else None
-    count = known_elements(types.get(name))
+    count = elements_of(shape_of(types.get(name)))
     is_list = count is not None and count <= SMALL and len(shape_of(types.get(name)) or ()) == 1
     return _array([None] * (count or 0)) if is_list else None
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutopt.conversion.rules.op import Shape as AnyShape
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape, size
+from layoutopt.layout.factors import Shape as AnyShape
+from layoutopt.layout.factors import numbers_of
 from layoutopt.onnx.protobuf import SMALL, array, bodies, is_standard, set_items, type_of
-from layoutopt.onnx.types import numbers_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto

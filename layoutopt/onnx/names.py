@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from layoutopt.conversion.rewrite import unused
 from layoutopt.onnx.protobuf import bodies, defined, graphs
 
 if TYPE_CHECKING:
@@ -24,12 +25,7 @@ class NetworkNames:
 
     def fresh(self, wish: str) -> str:
         """Return a name like the one wished for, and remember that it is taken."""
-        name, number = wish, 1
-        while name in self.taken:
-            number += 1
-            name = f"{wish}_{number}"
-        self.taken.add(name)
-        return name
+        return unused(wish, self.taken)
 
 
 def unshadow(graph: GraphProto, names: NetworkNames) -> None:

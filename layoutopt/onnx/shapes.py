@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape
+from layoutopt.layout.factors import numbers_of
 from layoutopt.onnx.declared import (
     contradictions,
     give_back,
@@ -21,7 +22,7 @@ from layoutopt.onnx.declared import (
 from layoutopt.onnx.folding import fold, known_values
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import graphs, is_standard
-from layoutopt.onnx.types import numbers_of, shape_of, turned_axes
+from layoutopt.onnx.types import shape_of, turned_axes
 from layoutopt.onnx.validate import sort_nodes
 from layoutopt.onnx.weights import bare_model
 

@@ -21,13 +21,13 @@ from layoutopt.conversion.result import Tally
 from layoutopt.conversion.rules.op import NARROW
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import type_facts
+from layoutopt.layout.factors import numbers_of
 from layoutopt.onnx.constant_folding import (
     LARGEST_PRODUCT,
     Folding,
     Known,
     computed,
     entries_of,
-    known_elements,
     known_sizes,
     reshape_target,
 )
@@ -49,7 +49,7 @@ from layoutopt.onnx.protobuf import (
 )
 from layoutopt.onnx.source import check_network
 from layoutopt.onnx.transposes import GivenTransposes
-from layoutopt.onnx.types import UNSQUEEZED, numbers_of, shape_of, turned_axes, type_name, typed
+from layoutopt.onnx.types import UNSQUEEZED, shape_of, turned_axes, type_name, typed
 from layoutopt.onnx.validate import inlined, sort_nodes
 from layoutopt.onnx.weights import (
     add_nodes,
@@ -308,7 +308,7 @@ class _Simplifier:
             if node.op_type != "Reshape" or target is None or not np.all(target):
                 continue
             while (before := made.get(node.input[0])) is not None:
-                known = known_elements(self.types.get(node.input[0])) is not None
+                known = numbers_of(shape_of(self.types.get(node.input[0]))) is not None
                 same = self._same_shape(before.input[0], node.output[0])
                 names = {*before.input, *before.output}
                 if self.pinned & names or (known and not same and reads[node.input[0]] > 1):
@@ -336,9 +336,8 @@ class _Simplifier:
 
     def _same_shape(self, one: str, other: str) -> bool:
         """Return whether two tensors are known to have the same sizes."""
-        kind = self.types.get(one)
-        same = shape_of(kind) == shape_of(self.types.get(other))
-        return same and known_elements(kind) is not None
+        sizes = numbers_of(shape_of(self.types.get(one)))
+        return sizes is not None and sizes == shape_of(self.types.get(other))
 
     def _separate(self, graph: GraphProto) -> None:
         """Give readers their own copies of what costs nothing to make, in whatever order of axes.

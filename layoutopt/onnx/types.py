@@ -60,12 +60,6 @@ def shape_of(kind: TypeProto | None) -> Shape | None:
     return None if kind is None else typed(kind).shape
 
 
-def numbers_of(shape: Shape | None) -> tuple[int, ...] | None:
-    """Return a shape all of whose sizes are numbers, None for others."""
-    sizes = tuple(size for size in shape or () if isinstance(size, int))
-    return None if shape is None or len(sizes) < len(shape) else sizes
-
-
 def set_shape(kind: TypeProto, shape: Shape) -> None:
     """Declare a shape in place of another one, which may have another rank, or be missing."""
     if shape_of(kind) == shape:
