@@ -48,25 +48,16 @@ class ModeRow:
 
 @dataclass
 class CandidateModes:
-    """The useful modes of an op.
-
-    Parameters
-    ----------
-    modes
-        All modes.
-    slots
-        For each operand, then each result, its tensor's name; ``""`` for one left out, and for a
-        constant, which is laid out before the graph runs, in as many orders as are wanted.
-    rows
-        Those of use, by number; the first mode is always there.
-    further
-        Modes for orders with parts; their numbers follow those of the others.
-    """
+    """The useful modes of an op."""
 
     op: Op
-    modes: Modes
+    modes: Modes  # all modes
+    # for each operand, then each result, its tensor's name; `""` for one left out, and for a
+    # constant, which is laid out before the graph runs, in as many orders as are wanted
     slots: tuple[str, ...]
+    # those of use, by number; the first mode is always there
     rows: dict[int, ModeRow] = field(default_factory=dict)
+    # modes for orders with parts; their numbers follow those of the others
     further: list[Mode] = field(default_factory=list)
 
     def mode(self, number: int) -> Mode:
@@ -100,25 +91,12 @@ class CandidateModes:
 
 
 class JoinedModes:
-    """All modes of all ops, by the orders that they take and give.
-
-    Parameters
-    ----------
-    every
-        The ops with their modes.
-
-    Attributes
-    ----------
-    at
-        For each value the operands and results whose orders tell the mode.
-    views
-        For each value the operands and results of views.
-    alone
-        For each value the operands and results that may come in any order, whatever the others.
-    """
+    """All modes of all ops, by the orders that they take and give."""
 
     def __init__(self, values: Values, every: list[CandidateModes]) -> None:
         self.values, self.every = values, every
+        # For each value the operands and results whose orders tell the mode, those of views, and
+        # those that may come in any order, whatever the others.
         self.at: list[list[Place]] = [[] for _ in values.every]
         self.views: list[list[Place]] = [[] for _ in values.every]
         self.alone: list[list[Place]] = [[] for _ in values.every]
@@ -164,37 +142,22 @@ class JoinedModes:
 
 @dataclass(frozen=True)
 class ModeFamily:
-    """Modes that belong together.
-
-    Parameters
-    ----------
-    members
-        The modes.
-    told
-        Which ops among those that cannot run in every order; of views, the complement of their
-        numbers, if they can by parts.
-    marks
-        Orders of operands and results that join nothing.
-    """
+    """Modes that belong together."""
 
     members: tuple[Place, ...]
+    # which ops among those that cannot run in every order; of views, the complement of their
+    # numbers, if they can by parts
     told: frozenset[int]
-    marks: frozenset[tuple[Place, Need]]
+    marks: frozenset[tuple[Place, Need]]  # orders of operands and results that join nothing
 
 
 def choices(
     values: Values, ops: Iterable[tuple[Op, Modes]], kept: Sequence[str], whole: Iterable[str] = ()
 ) -> list[CandidateModes]:
-    """Return the useful modes of ops.
+    """Return the useful modes of ops that are no transposes.
 
-    Parameters
-    ----------
-    ops
-        Ops that are no transposes, with their modes.
-    kept
-        Names of tensors that are useful as they are written: inputs and outputs.
-    whole
-        Names of tensors that ops do not give in parts, unless this is required.
+    ``kept`` names tensors that are useful as they are written, inputs and outputs; ``whole`` those
+    that ops do not give in parts, unless this is required.
     """
 
     def moved(name: str) -> str:

@@ -111,18 +111,8 @@ def unconverted(
 ) -> Conversion:
     """Return a conversion that leaves a graph as it is given, and proves nothing.
 
-    Parameters
-    ----------
-    objectives
-        What was to be minimised, in order.
-    costs
-        As for :func:`convert_graph`.
-    why
-        Why its transforms are there.
-    tallied
-        What they cost, if that is known already.
-    stopped
-        Why nothing is proved.
+    ``why`` says why its transforms are there, ``tallied`` what they cost if that is known already,
+    ``stopped`` why nothing is proved.
     """
     tallied = tally(graph) if tallied is None else tallied
     times = OpTimes(graph, costs).total() if costs else 0
@@ -162,12 +152,7 @@ def state_graph(
 ) -> StatedProblem:
     """Return what :func:`convert_graph` chooses from, as plain data, and the graph as it is given.
 
-    The arguments are the same.
-
-    Raises
-    ------
-    InputError
-        As there.
+    Arguments and errors are the same.
     """
     names = parse_objective(objective, costs is not None)
     run = _Run(graph, desired, costs, names, free_io, microsoft)
@@ -408,20 +393,11 @@ def remaining(
     costly: Mapping[str, int],
     single: Collection[str],
 ) -> tuple[Remaining, ...]:
-    """Return why each transpose that moves elements is there.
+    """Return why each transpose of the new graph that moves elements is there.
 
-    Parameters
-    ----------
-    old, new
-        The graph as it was given, and the new one.
-    values
-        The values of the old one.
-    moved
-        What transposes of the new graph do, by name.
-    costly
-        The bytes of those that move elements.
-    single
-        Names of ops that run in one mode only.
+    ``values`` are those of the old graph, ``moved`` tells what transposes of the new one do, by
+    name, ``costly`` the bytes of those that move elements, ``single`` ops that run in one mode
+    only.
     """
     layouts = carried(old)
     found = []

@@ -27,17 +27,11 @@ def tally(
     A transpose is one transform, and moves the bytes of its tensor, unless it is free: if axes
     other than those of size 1 stay in their order, or its tensor is a constant, which is laid out
     before the graph runs.  An op that pads blocks, or cuts padding off, is one together with its
-    transpose, and moves the bytes without the padding.  What runs in the rounds of a loop moves its
-    bytes in each.
+    transpose, and moves the bytes without the padding.  What runs in the rounds of a loop moves
+    its bytes in each.
 
-    Parameters
-    ----------
-    graph
-        Any graph.
-    padding
-        For each op that pads blocks, or cuts padding off, its transpose; "" without one.
-    narrow
-        Shapes of tensors that are padded, without padding, by name.
+    ``padding`` has for each op that pads blocks, or cuts padding off, its transpose, "" without
+    one; ``narrow`` the shapes of tensors that are padded, without padding, by name.
     """
     constants = {name for name, tensor in graph.tensors.items() if tensor.kind == "constant"}
     free, by_op = 0, dict[str, int]()
@@ -77,13 +71,7 @@ OpPrice: TypeAlias = tuple[int, int]
 
 
 class OpTimes:
-    """Costs of the ops of one graph.
-
-    Parameters
-    ----------
-    costs
-        The table.
-    """
+    """Costs of the ops of one graph by a table."""
 
     def __init__(self, graph: ConversionGraph, costs: OpCosts) -> None:
         self._graph, self._costs, self._rounds = graph, costs, graph.rounds()
@@ -121,19 +109,10 @@ NO_TIMES = OpCosts((), 0, 0)
 
 
 def parse_objective(text: str, timed: bool = False) -> tuple[str, ...]:
-    """Return the objectives that a text names, in order.
+    """Return the objectives that a text names, in order: names of :data:`OBJECTIVES` with commas.
 
-    Parameters
-    ----------
-    text
-        Names of :data:`OBJECTIVES`, with commas.
-    timed
-        Whether there is a table of costs, without which there is no ``time``.
-
-    Raises
-    ------
-    OptionError
-        If it names others, or one twice.
+    There is no ``time`` unless ``timed`` by a table of costs.  Raises ``OptionError`` if it names
+    others, or one twice.
     """
     names = tuple(part.strip() for part in text.split(",")) if isinstance(text, str) else ()
     known = OBJECTIVES if timed else OBJECTIVES[:-1]
@@ -151,18 +130,8 @@ def measured(
 ) -> Amounts:
     """Return the value of each objective.
 
-    Parameters
-    ----------
-    tally
-        The transforms of a graph.
-    objectives
-        Their names.
-    times
-        What transforms cost.
-    ops
-        Femtoseconds that the graph's ops take.
-    changed
-        How many ops compute along axes and run otherwise than they are written.
+    ``ops`` is what the graph's ops take, in femtoseconds, ``changed`` how many ops compute along
+    axes and run otherwise than they are written.
     """
     time = ops + tally.runs * times.fixed + tally.bytes * times.per_byte
     every = {"count": tally.transforms, "changed": changed, "bytes": tally.bytes, "time": time}
@@ -175,22 +144,12 @@ class Costs:
 
     All objectives make one number: each is multiplied by a factor that is larger than all later
     ones together can become.  Each is counted in units that divide all that it adds up.
-
-    Parameters
-    ----------
-    objectives
-        Their names.
-    times
-        What transforms cost in time.
-    units
-        Of each objective.
-    factors
-        What each objective is multiplied by, once counted in its units; the last one's is 1.
     """
 
     objectives: tuple[str, ...]
-    times: OpCosts
-    units: tuple[int, ...]
+    times: OpCosts  # what transforms cost in time
+    units: tuple[int, ...]  # of each objective
+    # what each objective is multiplied by, once counted in its units; the last one's is 1
     factors: tuple[int, ...]
 
     def weight(self, move: Tally) -> int:
@@ -220,18 +179,10 @@ def costs(
     times: OpCosts = NO_TIMES,
     ops: Iterable[Collection[OpPrice]] = (),
 ) -> Costs:
-    """Return the weights for objectives.
+    """Return the weights for objectives, which are minimised in order.
 
-    Parameters
-    ----------
-    objectives
-        What is minimised, in order.
-    moves
-        Each transform that there may be.
-    times
-        What transforms cost in time.
-    ops
-        For each op the different prices of its modes.
+    ``moves`` are all transforms that there may be, ``times`` what these cost in time, ``ops`` for
+    each op the different prices of its modes.
     """
     paid = [measured(move, objectives, times) for move in moves]
     runs = [[measured(NO_TRANSFORMS, objectives, times, *price) for price in own] for own in ops]

@@ -49,20 +49,9 @@ def stated(
 ) -> StatedProblem:
     """Return a choice of layouts as plain data.
 
-    Parameters
-    ----------
-    values
-        The graph's values.
-    every
-        Its ops with their modes, and which of these are of use.
-    costs
-        What a transform costs.
-    free
-        Inputs that may come in any layout.
-    kept
-        Outputs that are wanted as they are written.
-    modes, orders
-        What is chosen: the number of the mode of each op, and the order of each free value.
+    ``every`` has the ops with their modes, and which of these are of use.  Inputs that are
+    ``free`` may come in any layout, outputs that are ``kept`` are wanted as they are written.
+    What is chosen is the number of the mode of each op, and the order of each free value.
     """
     joined = JoinedModes(values, list(every))
     numbers = [_numbers(one) for one in every]
@@ -156,28 +145,15 @@ class _Writer:
 
 @dataclass
 class ConversionLabelling:
-    """A labelling problem, and what its nodes stand for.
-
-    Parameters
-    ----------
-    constant
-        What every labelling costs besides.
-    start
-        The labels of the graph as it is given.
-    op_nodes
-        Of each op its node, None where it has one mode.
-    sources
-        Of each value whose order is free: its node, None if there is one order only, and orders.
-    nodes
-        The node of each order of a value that may be there or not.
-    """
+    """A labelling problem, and what its nodes stand for."""
 
     problem: Network
-    constant: int
-    start: IntArray
-    op_nodes: list[int | None]
+    constant: int  # what every labelling costs besides
+    start: IntArray  # the labels of the graph as it is given
+    op_nodes: list[int | None]  # of each op its node, None where it has one mode
+    # of each value whose order is free: its node, None if there is one order only, and orders
     sources: dict[int, tuple[int | None, list[Order]]]
-    nodes: dict[Need, int]
+    nodes: dict[Need, int]  # the node of each order of a value that may be there or not
 
     def cost(self, labels: IntArray) -> int | None:
         """Return what a labelling costs, ``None`` if it does what is forbidden."""
@@ -205,20 +181,10 @@ def labelling(
     free: Iterable[int],
     forced: Iterable[Need],
 ) -> ConversionLabelling:
-    """Return the labelling problem of a graph.
+    """Return the labelling problem of a graph, of whose ops ``every`` has the useful modes.
 
-    Parameters
-    ----------
-    values
-        The graph's values.
-    every
-        Its ops with their useful modes.
-    costs
-        What a transform costs.
-    free
-        Inputs that may come in any order.
-    forced
-        Orders that must be there for the graph's outputs.
+    Inputs that are ``free`` may come in any order; ``forced`` are orders that must be there for
+    the graph's outputs.
     """
     building = _Building(values, every, costs, dict.fromkeys(free), set(forced))
     return building.labelling()

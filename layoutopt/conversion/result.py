@@ -15,47 +15,26 @@ from layoutopt.layout.permutations import Permutation
 
 @dataclass(frozen=True)
 class TransformedConstant:
-    """A constant that takes the place of another.
+    """A constant that takes the place of another."""
 
-    Parameters
-    ----------
-    source
-        The name of the old one.
-    form
-        What each dimension holds of the axes of the old one; padding is zero.
-    shape
-        The old one's shape.
-    """
-
-    source: str
-    form: Form
-    shape: Shape
+    source: str  # the name of the old one
+    form: Form  # what each dimension holds of the axes of the old one; padding is zero
+    shape: Shape  # the old one's shape
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Cost of a graph's transforms.
+    """Cost of a graph's transforms."""
 
-    Parameters
-    ----------
-    transforms
-        How many there are: transposes that move elements when the graph runs.
-    bytes
-        Bytes that they move in all rounds of loops.  A size that is not known counts as 1, a number
-        of rounds as 2.
-    free
-        How many transposes move no element, as their axes have size 1 or they are of constants.
-    by_op
-        The bytes of each, by the name of the transpose.
-    runs
-        How often they run.
-    """
-
-    transforms: int
+    transforms: int  # how many there are: transposes that move elements when the graph runs
+    # Bytes that they move in all rounds of loops.  A size that is not known counts as 1, a number
+    # of rounds as 2.
     bytes: int
+    # how many transposes move no element, as their axes have size 1 or they are of constants
     free: int
+    # the bytes of each, by the name of the transpose
     by_op: Mapping[str, int] = field(default_factory=dict, repr=False)
-    runs: int = field(default=0, repr=False)
+    runs: int = field(default=0, repr=False)  # how often they run
 
     def __add__(self, other: Tally) -> Tally:
         """Return what both cost together."""
@@ -73,32 +52,19 @@ NO_TRANSFORMS = Tally(0, 0, 0)
 
 @dataclass(frozen=True)
 class Remaining:
-    """A transform that remains, and why.
+    """A transform that remains, and why."""
 
-    Parameters
-    ----------
-    op
-        The name of the transpose in the new graph.
-    tensor
-        The name of what it transposes, in the graph as it was given.
-    before, after
-        Layouts: letters where these are known, ``NCHW``, else numbers of axes, ``0231``.
-    bytes
-        Bytes that it moves.
-    giver, takers
-        Who gives the tensor in the one layout, and who needs it in the other.
-    why
-        All of this in one line.
-    """
-
-    op: str
-    tensor: str
+    op: str  # the name of the transpose in the new graph
+    tensor: str  # the name of what it transposes, in the graph as it was given
+    # `before`, `after`: layouts: letters where these are known, `NCHW`, else numbers of axes,
+    # `0231`
     before: str
     after: str
-    bytes: int
+    bytes: int  # bytes that it moves
+    # `giver`, `takers`: who gives the tensor in the one layout, and who needs it in the other
     giver: str
     takers: tuple[str, ...]
-    why: str
+    why: str  # all of this in one line
 
     def __str__(self) -> str:
         return self.why
@@ -106,68 +72,38 @@ class Remaining:
 
 @dataclass(frozen=True)
 class StatedProblem:
-    """A choice of layouts as plain data.
+    """A choice of layouts as plain data."""
 
-    Parameters
-    ----------
-    document
-        What is to be chosen; see :mod:`layoutopt.certificate.conversion`.
-    useful
-        For each op of the document the numbers of the modes that the solver chooses from.
-    chosen
-        For each op the number of the mode that is chosen.
-    """
-
-    document: dict[str, Any]
+    document: dict[str, Any]  # what is to be chosen; see :mod:`layoutopt.certificate.conversion`
+    # for each op of the document the numbers of the modes that the solver chooses from
     useful: list[list[int]]
-    chosen: list[int]
+    chosen: list[int]  # for each op the number of the mode that is chosen
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conversion:
-    """A graph with layouts of least cost, and the proof's figures.
+    """A graph with layouts of least cost, and the proof's figures."""
 
-    Parameters
-    ----------
-    graph
-        The new graph.  Inputs and outputs have their names, and their layouts unless freed.
-    relaid
-        Its new constants, by name.
-    freed
-        Inputs and outputs that come in another layout: how each is permuted, as for
-        ``numpy.transpose``.
-    objectives
-        What was minimised, in order: ``count``, ``changed``, ``bytes``.
-    objective
-        The value of each for the new graph.
-    bound
-        What no choice of layouts can fall below, compared from the first number on; proved.
-    stopped
-        Why the computation ended.
-    seconds
-        Wall-clock seconds by phase.
-    before, after
-        What the transforms of the graph cost, as it was and as it is.
-    explain
-        Tells why each transform of the new graph is there; see :attr:`remaining`.
-    state
-        Tells the problem as plain data, and what was chosen; for certificates.
-    changed
-        Names of ops that run in another way than they are written.
-    """
-
+    # The new graph.  Inputs and outputs have their names, and their layouts unless freed.
     graph: ConversionGraph
-    relaid: Mapping[str, TransformedConstant]
+    relaid: Mapping[str, TransformedConstant]  # its new constants, by name
+    # inputs and outputs that come in another layout: how each is permuted, as for
+    # `numpy.transpose`
     freed: Mapping[str, Permutation]
-    objectives: tuple[str, ...]
-    objective: tuple[int, ...]
+    objectives: tuple[str, ...]  # what was minimised, in order: `count`, `changed`, `bytes`
+    objective: tuple[int, ...]  # the value of each for the new graph
+    # what no choice of layouts can fall below, compared from the first number on; proved
     bound: tuple[int, ...]
-    stopped: Stopped
-    seconds: Mapping[str, float]
+    stopped: Stopped  # why the computation ended
+    seconds: Mapping[str, float]  # wall-clock seconds by phase
+    # `before`, `after`: what the transforms of the graph cost, as it was and as it is
     before: Tally
     after: Tally
+    # tells why each transform of the new graph is there; see :attr:`remaining`
     explain: Callable[[], tuple[Remaining, ...]] = field(repr=False)
+    # tells the problem as plain data, and what was chosen; for certificates
     state: Callable[[], StatedProblem] = field(repr=False)
+    # names of ops that run in another way than they are written
     changed: frozenset[str] = field(default=frozenset(), repr=False)
 
     @cached_property

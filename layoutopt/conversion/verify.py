@@ -27,7 +27,7 @@ class Violation:
     op: str  # `op`, `type`: name and type of the op that reads or makes the tensor
     type: str
     operand: str  # `input 0` or `result 0`, with the number
-    tensor: str  # its name
+    tensor: str
     # `has`, `needs`: the layout that it has, as the op reads it, and the one that is required
     has: Layout
     needs: Layout
