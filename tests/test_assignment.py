@@ -260,52 +260,6 @@ class TestStart:
             unwind(chain(), "greedy0", start={})
 
 
-WRONG = {
-    "unknown": ({"w": []}, "unknown tensor 'w'"),
-    "no sink": ({"s": []}, "'s' is not a sink; only sinks have layouts"),
-    "key": ({3: []}, "3 is neither a tensor nor the name of one"),
-    "origin": ({"y": [("q", 0, 0, [(4, 1, 1)])]}, "unknown tensor 'q'"),
-    "view": (
-        {"y": [("flatten0", 0, 0, [(4, 1, 1)])]},
-        "sink 'y': piece 0: 'flatten0' has no locations of its own",
-    ),
-    "range": (
-        {"y": [("s", 1, 0, [(4, 1, 1)])]},
-        "sink 'y': piece 0: its 'from' elements 1..4 must be within 0..3",
-    ),
-    "twice": (
-        {"y": [("s", 0, 0, [(3, 1, 1)]), ("t", 0, 2, [(2, 1, 1)])]},
-        "sink 'y': piece 1: sets an element that is set already",
-    ),
-    "repeats": (
-        {"y": [("s", 0, 0, [(2, 1, 1), (2, 1, 1)])]},
-        "sink 'y': piece 0: sets an element that is set already",
-    ),
-    "form": ({"y": [("s", 0, 0)]}, "sink 'y': needs an array of locations, or pieces (origin,"),
-    "number": ({"y": 5}, "sink 'y': needs an array of locations, or pieces (origin,"),
-    "float": (
-        {"y": np.zeros(4)},
-        "sink 'y': an array of locations must hold integers in shape [4], got float64 in [4]",
-    ),
-    "shape": (
-        {"x": np.zeros(4, int)},
-        "sink 'x': an array of locations must hold integers in shape [2, 2], got int64 in [4]",
-    ),
-    "many": ({"y": np.full(4, 16)}, "sink 'y': locations are numbered 0..15 (-1: not given), got"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_what_does_not_fit_is_refused_in_one_line(case: str) -> None:
-    """Every misfit names argument, sink and piece, and what is allowed."""
-    given, text = WRONG[case]
-    with refused("layouts: " + text):
-        evaluate(chain(), given)
-    for what in ("fixed", "start"):
-        with refused(f"{what}: " + text):
-            unwind(chain(), **{what: given})
-
-
 def test_values_stay_exact() -> None:
     """Scores with fixed layouts are exact decimals too."""
     graph = Graph()

@@ -19,7 +19,7 @@ import pytest
 
 import layoutopt as lo
 from layoutopt.base.errors import InputError
-from layoutopt.base.numbers import exact, number, ratio
+from layoutopt.base.numbers import exact, exact_decimal, number, ratio
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements, mismatch
@@ -49,6 +49,7 @@ from layoutopt.layout.placement import convert_shape, placement
 from layoutopt.layout.reshape import reshape_dims
 from layoutopt.layout.semantics import SemanticAxes, consumed_as
 from layoutopt.layout.transform import apply, restore, transform
+from layoutopt.lowering.assignment import evaluate
 from layoutopt.machine.whatif import capacity_sweep
 from layoutopt.network import CostNetwork
 from layoutopt.network.problem import Labelling
@@ -63,7 +64,8 @@ from tests.machine.test_capacitated import full
 from tests.network.capacity.cases import case
 from tests.network.costs.cases import stated
 from tests.report.told import NAMES as PAGES
-from tests.support import labelling, named_pairs
+from tests.support import labelling, named_pairs, refused
+from tests.test_assignment import chain
 
 PAGE = Path(__file__).with_name("calls.txt")
 
@@ -206,6 +208,17 @@ def add_to_two(change: Callable[[ConversionGraph], object]) -> object:
         raise
 
 
+def given(layouts: Any) -> Any:
+    """Evaluate layouts that do not fit; fixed and first ones are refused in the same words."""
+    for what in ("fixed", "start"):
+        with pytest.raises(InputError) as caught:
+            lo.unwind(chain(), **{what: layouts})
+        says = str(caught.value).removeprefix(f"{what}: ")
+        with refused(f"layouts: {says}"):
+            evaluate(chain(), layouts)
+    return evaluate(chain(), layouts)
+
+
 PAIR = stated(
     [[3, None], [0, -2, 5]],
     [(0, 1, [[1, 2, None], [0, 0, 0]]), (1, 0, [[7, 0], [9, 0], [0, 0]])],
@@ -269,7 +282,7 @@ NAMES: dict[str, Any] = PAGES | {
     **{f.__name__: f for f in (sizes, tiles, transpose_by_copy, transpose_by_permutation)},
     **{f.__name__: f for f in (abbreviations, columns, distinct, groups, lanes, number, power)},
     **{f.__name__: f for f in (capacity_sweep, full, generate, hooked_tiles, lacks, tile_map)},
-    **{f.__name__: f for f in (add_to_two, op, remapped, shape_of)},
+    **{f.__name__: f for f in (add_to_two, exact_decimal, given, op, remapped, shape_of)},
     "Op": Op,
     **{f.__name__: f for f in (exact, listed, ratio, shortened, ticks)},
     "ChartAxis": ChartAxis,
