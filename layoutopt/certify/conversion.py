@@ -36,6 +36,7 @@ from layoutopt.onnx.protobuf import load, loaded
 from layoutopt.onnx.result import ConversionResult
 from layoutopt.onnx.simplify import SimplifiedModel, simplified
 from layoutopt.onnx.source import read_model
+from layoutopt.onnx.validate import one_input_each
 
 if TYPE_CHECKING:
     from layoutopt.onnx.source import Model, OnnxSource
@@ -299,9 +300,10 @@ def _source(
 ) -> OnnxSource:
     given = load(model) if isinstance(model, str | Path) else loaded(model)
     with errors_at(file=given.name):
+        network, _ = one_input_each(given.model)
         if simplify is None:
-            return read_model(given.model)
-        plain = simplify(given.model)
+            return read_model(network)
+        plain = simplify(network)
         return read_model(plain.model, plain.weights)
 
 

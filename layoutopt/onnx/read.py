@@ -43,7 +43,13 @@ from layoutopt.onnx.protobuf import (
 )
 from layoutopt.onnx.running import run_at_random
 from layoutopt.onnx.shapes import ShapedModel, infer, set_dims, with_known_shapes
-from layoutopt.onnx.validate import check_nodes, check_version, inlined, sort_nodes
+from layoutopt.onnx.validate import (
+    check_nodes,
+    check_version,
+    inlined,
+    one_input_each,
+    sort_nodes,
+)
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TypeProto
@@ -581,13 +587,15 @@ def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> Sha
         return model
 
     check_version(model, OLDEST)
+    notes = one_input_each(model)[1]
     model = _prepared(model)
     check_nodes(model)
-    return sized(infer(model, dims), whole)
+    shaped = sized(infer(model, dims), whole)
+    return replace(shaped, notes=(*notes, *shaped.notes))
 
 
 def _prepared(model: ModelProto) -> ModelProto:
-    """Return a network without functions, its nodes in order."""
-    model = inlined(model)
+    """Return a network without functions, its nodes in order, each Identity with one input."""
+    model = inlined(one_input_each(model)[0])
     sort_nodes(model.graph)
     return model

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import checker, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import infer_shapes
 
 import layoutopt
+from layoutopt.certify.conversion import Asked, certify, check_certificate
+from layoutopt.onnx.read import read_network
 from layoutopt.onnx.running import run
 from layoutopt.onnx.transposes import transposes
 from tests.onnx.networks import network, random_array
@@ -192,3 +195,14 @@ def test_outputs_without_a_shape_need_none() -> None:
     result = layoutopt.convert(model, check=True)
     assert not result.partial
     assert [node.op_type for node in result.model.graph.node].count("SequenceMap") == 1
+
+
+def test_identities_with_a_shape_are_solved_and_certified(tmp_path: Path) -> None:
+    """What `convert` reads, other commands read as well."""
+    row = ROWS["an Identity that is given a shape as well"]
+    model = network(row["text"], row["constants"])
+    found = certify(layoutopt.convert(model), Asked("count,changed,bytes"))
+    assert check_certificate(model, found).bound == (0, 0, 0)
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    assert read_network(path).notes == (row["note"],)
