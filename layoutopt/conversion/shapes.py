@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from layoutopt.base.errors import InputError, needed
 from layoutopt.conversion.rules.op import LATEST, Op, Shape
 from layoutopt.conversion.rules.operator import Category, ShapeLike
 from layoutopt.conversion.rules.registry import operator_of, parameter_places, type_facts
-from layoutopt.layout.factors import numbers_of
+from layoutopt.layout.factors import elements_of
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, TensorProto, ValueInfoProto
@@ -51,12 +50,6 @@ def infer(op: Op) -> list[Shape | None]:
     if op.type == "Reshape" and len(counts) > 1:
         raise InputError(f"{op}: {first} cannot have shape {found[0]}")
     return found
-
-
-def elements_of(shape: Shape | None) -> int | None:
-    """Return the number of elements of a tensor of a shape, None if it is not known."""
-    sizes = numbers_of(shape)
-    return None if sizes is None else prod(sizes)
 
 
 def _like(op: Op, other: ShapeLike) -> Op:

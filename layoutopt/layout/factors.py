@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from math import prod
 from typing import Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
@@ -31,6 +32,12 @@ def numbers_of(shape: Shape | None) -> tuple[int, ...] | None:
     """Return a shape all of whose sizes are numbers, None for others."""
     sizes = tuple(size for size in shape or () if isinstance(size, int))
     return None if shape is None or len(sizes) < len(shape) else sizes
+
+
+def elements_of(shape: Shape | None) -> int | None:
+    """Return the number of elements of a tensor of a shape, None if it is not known."""
+    sizes = numbers_of(shape)
+    return None if sizes is None else prod(sizes)
 
 
 class AxisFactor(NamedTuple):

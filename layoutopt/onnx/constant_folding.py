@@ -23,7 +23,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import sliced
 from layoutopt.conversion.rules.operator import FoldingEffort
 from layoutopt.conversion.rules.registry import type_facts
-from layoutopt.conversion.shapes import elements_of
+from layoutopt.layout.factors import elements_of
 from layoutopt.onnx.folding import run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard
 from layoutopt.onnx.running import evaluate
