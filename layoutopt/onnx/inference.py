@@ -54,7 +54,19 @@ def infer_shapes(model: ModelProto, **options: bool) -> ModelProto:
     types = {node.op_type for node in all_nodes(model.graph)}
     if "Slice" in types and any(x in SHRINKING or type_facts(x).takes_room for x in types):
         _check_slices(model, options.get("data_prop", False))
-    return shape_inference.infer_shapes(model, **options)
+    found = shape_inference.infer_shapes(model, **options)
+    if "Attention" in types:
+        _open_products(found)
+    return found
+
+
+def _open_products(model: ModelProto) -> None:
+    """Forget that products of Attention are scalars, which ONNX infers where it knows no rank."""
+    for graph in graphs(model.graph):
+        made = {name for n in graph.node if n.op_type == "Attention" for name in n.output}
+        for value in (*graph.value_info, *graph.output):
+            if value.name in made and not value.type.tensor_type.shape.dim:
+                value.type.tensor_type.ClearField("shape")
 
 
 def _check_slices(model: ModelProto, data_prop: bool) -> None:

@@ -206,3 +206,15 @@ def test_identities_with_a_shape_are_solved_and_certified(tmp_path: Path) -> Non
     path = tmp_path / "model.onnx"
     onnx.save(model, path)
     assert read_network(path).notes == (row["note"],)
+
+
+def test_products_of_attention_are_no_scalars() -> None:
+    """ONNX infers that they are, where it knows no rank."""
+    model = network(
+        """g (float[1,2,4,2] x, int64[1] w) => (float[2,4,2] y, float[2,2,4,k] z) {
+        a = Squeeze(x, w)
+        y, p, q, z = Attention<kv_num_heads=2, q_num_heads=2>(a, u, a, "", v, v) }""",
+        {"u": (2, 4, 2), "v": (2, 2, 2, 1)},
+        opset=24,
+    )
+    assert layoutopt.convert(model).notes == ()
