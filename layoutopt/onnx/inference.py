@@ -163,7 +163,9 @@ class CarriedShapes:
         ``inferred`` is the model with shapes.  If ``proved``, all is taken away that is not
         proved, instead of what is wrong.
         """
-        changed, names, kinds = False, input_names(model.graph), types_of(inferred.graph)
+        changed, names = False, input_names(model.graph)
+        held = (x for graph in graphs(inferred.graph) for x in graph.initializer)
+        kinds = {x.name: _type(x) for x in held} | types_of(inferred.graph)
         every = zip(graphs(model.graph), graphs(inferred.graph), strict=True)
         for number, (graph, known) in enumerate(every):
             for node, same in zip(graph.node, known.node, strict=True):
