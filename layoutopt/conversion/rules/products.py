@@ -243,8 +243,8 @@ def attention(*operands: int, **heads: int) -> Callable[[Op], Iterator[Remapped]
 
     def modes(op: Op) -> Iterator[Remapped]:
         shapes = [op.shape(n) or () for n in operands]
-        if any(len(shape) != 4 or 0 in shape for shape in shapes):
-            return
+        if any(len(s) != 4 or 0 in s or not isinstance(s[3], int) for s in shapes):
+            return  # heads and features become one axis, whose size must be known
         counts = {name: (op.shape(n) or ())[1] for name, n in heads.items()}
         if all(isinstance(count, int) for count in counts.values()):
             inputs = tuple(HEADS_LAST if n in operands else None for n in range(len(op.inputs)))
