@@ -169,7 +169,7 @@ list(outcomes(Job(InstanceSource("given", path), "identity", (solve,), 1.0, "7",
 """
 
 
-@pytest.mark.parametrize(("solver", "limit"), [("sleeps", 600.0), ("hangs", 0.5)])
+@pytest.mark.parametrize(("solver", "limit"), [("sleeps", 600.0), ("hangs", 3.0)])
 def test_workers_end_with_who_began_them(
     path: Path, tmp_path: Path, solver: str, limit: float
 ) -> None:
