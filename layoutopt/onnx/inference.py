@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 SHRINKING = {"CenterCropPad", "Multinomial", "Pad", "Split", "TopK"}
 """Op types of whose results ONNX may infer sizes below 0, besides those with windows."""
 
+NEEDING_TYPES = {"EyeLike", "RegexFullMatch"}
+"""Op types of which ONNX's inference ends the process if it knows no type of their operand."""
+
 UNREAD = "layoutopt.unread"
 """A domain of ops that nothing is known of."""
 
@@ -43,18 +46,25 @@ UNREAD = "layoutopt.unread"
 def infer_shapes(model: ModelProto, **options: bool) -> ModelProto:
     """Return what ONNX's inference makes of a model.
 
-    A slice of a tensor with a size below 0 would end the process: raises ``InputError`` that names
-    the tensor.  Slices are left out at first, and come in as what they are taken of becomes known.
-    Declared sizes below 0, which mean that they are not known, are taken away.  Options are those
-    of ``onnx.shape_inference.infer_shapes``.
+    Where it would end the process, nodes are left out (:data:`NEEDING_TYPES`), or ``InputError``
+    names a tensor with a size below 0, of which a slice is taken.  Declared sizes below 0, which
+    mean that they are not known, are taken away.  Options are those of
+    ``onnx.shape_inference.infer_shapes``.
     """
     from onnx import shape_inference
 
     _without_negative_sizes(model)
     types = {node.op_type for node in all_nodes(model.graph)}
-    if "Slice" in types and any(x in SHRINKING or type_facts(x).takes_room for x in types):
-        _check_slices(model, options.get("data_prop", False))
-    found = shape_inference.infer_shapes(model, **options)
+    asked = types & NEEDING_TYPES
+    if any(x in SHRINKING or type_facts(x).takes_room for x in types):
+        asked |= types & {"Slice"}
+    untyped = _untyped(model, asked, options.get("data_prop", False)) if asked else []
+    _set_domains(model, untyped, UNREAD)
+    try:
+        found = shape_inference.infer_shapes(model, **options)
+    finally:
+        _set_domains(model, untyped, "")
+    _set_domains(found, untyped, "")
     if "Attention" in types:
         _open_products(found)
     return found
@@ -69,36 +79,44 @@ def _open_products(model: ModelProto) -> None:
                 value.type.tensor_type.ClearField("shape")
 
 
-def _check_slices(model: ModelProto, data_prop: bool) -> None:
-    """Check that no slice is taken of a tensor with a size below 0."""
+def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> list[int]:
+    """Return the numbers of nodes that need to know a type that ONNX does not infer.
+
+    Nodes of the types ``asked`` are left out at first, and come in as what they are given becomes
+    known.  Raises ``InputError`` if that has a size below 0.
+    """
     from onnx import helper, shape_inference
 
     trial = copied(model)
     trial.opset_import.append(helper.make_opsetid(UNREAD, 1))
-    slices = [node for node in all_nodes(trial.graph) if node.op_type == "Slice"]
-    for node in slices:
+    every = enumerate(all_nodes(trial.graph))
+    left = {k: x for k, x in every if x.op_type in asked and is_standard(x.domain) and x.input}
+    for node in left.values():
         node.domain = UNREAD
-    while slices:
-        shapes = _shapes(shape_inference.infer_shapes(trial, data_prop=data_prop).graph)
-        ready = [node for node in slices if node.input and node.input[0] in shapes]
+    while left:
+        kinds = _kinds(shape_inference.infer_shapes(trial, data_prop=data_prop).graph)
+        ready = [k for k, x in left.items() if _is_told(kinds.get(x.input[0]), x.op_type)]
         if not ready:
-            return
-        for node in ready:
-            name, shape = node.input[0], shapes[node.input[0]]
+            break
+        for node in map(left.pop, ready):
+            dims = kinds[node.input[0]].tensor_type.shape.dim
+            shape = [dim.dim_value for dim in dims]
             if min(shape, default=0) < 0:
-                raise InputError(f"{name!r} would have a size below 0: {list(shape)}")
+                raise InputError(f"{node.input[0]!r} would have a size below 0: {shape}")
             node.domain = ""
-        slices = [node for node in slices if node.domain]
+    return [k for k, node in left.items() if node.op_type in NEEDING_TYPES]
 
 
-def _shapes(graph: GraphProto) -> dict[str, tuple[int, ...]]:
-    """Return all shapes of a graph and those inside, open sizes taken for 0."""
-    return {
-        value.name: tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
-        for one in graphs(graph)
-        for value in (*one.value_info, *one.input, *one.output)
-        if value.type.tensor_type.HasField("shape")
-    }
+def _is_told(kind: TypeProto | None, op: str) -> bool:
+    """Return whether a type tells enough to infer what an op makes of it."""
+    return kind is not None and (op in NEEDING_TYPES or kind.tensor_type.HasField("shape"))
+
+
+def _kinds(graph: GraphProto) -> dict[str, TypeProto]:
+    """Return the types of a graph's tensors, and of those inside, by name."""
+    kinds = {x.name: _type(x) for one in graphs(graph) for x in one.initializer}
+    values = (x for one in graphs(graph) for x in (*one.value_info, *one.output, *one.input))
+    return kinds | {x.name: x.type for x in values if x.type.WhichOneof("value")}
 
 
 COUNTING = {"AffineGrid", "BlackmanWindow", "HammingWindow", "HannWindow", "Range"}

@@ -218,3 +218,16 @@ def test_products_of_attention_are_no_scalars() -> None:
         opset=24,
     )
     assert layoutopt.convert(model).notes == ()
+
+
+def test_what_has_no_type_does_not_end_the_process() -> None:
+    """ONNX's inference asks two ops for the type of their operand, and falls over without one."""
+    model = network(
+        """g (float[2,3] x) => (float[2,3] y, float[a,b] e, bool[c] r) {
+        u = own.Any(x) e = EyeLike<dtype=1>(u) r = RegexFullMatch<pattern="a">(u)
+        a = Transpose(x) y = Transpose(a) }""",
+        domains=["own"],
+        opset=20,
+    )
+    result = layoutopt.convert(model)
+    assert (result.after.transforms, result.notes, result.partial) == (0, (), False)

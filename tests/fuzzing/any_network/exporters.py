@@ -96,7 +96,7 @@ def channels_last(scope: Scope) -> bool:
     op = draw.choice(("Conv", "Conv", "depthwise", "MaxPool", "AveragePool", "GlobalAveragePool"))
     window = [draw.randint(1, min(2, max(size, 1))) for size in shape[2:]]
     if op in ("Conv", "depthwise"):
-        group = shape[1] if op == "depthwise" else 1
+        group = max(shape[1], 1) if op == "depthwise" else 1
         weights = _weight(scope, group * draw.choice((1, 2)), shape[1] // group, *window, like=made)
         if draw.random() < 0.3:  # as the training framework has it, transposed for ONNX
             array = scope.visible()[weights]
