@@ -115,11 +115,12 @@ def _parameters(op: Op, schema: OpSchema) -> Iterator[tuple[int, TensorProto]]:
 
 
 def _attributes(op: Op, schema: OpSchema) -> Iterator[AttributeProto]:
+    """Yield an op's attributes, but for the type of its result: operands are floats here."""
     from onnx import helper
 
     kinds: Any = schema.attributes
     for name, value in op.attributes.items():
-        if name in kinds:
+        if name in kinds and name != "output_dtype":
             given = list(value) if isinstance(value, tuple) else value
             yield helper.make_attribute(name, given, attr_type=int(kinds[name].type.value))
     if "num_outputs" in kinds and not (op.has(1) or {"num_outputs", "split"} & set(op.attributes)):
