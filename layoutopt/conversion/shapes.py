@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ def infer(op: Op) -> list[Shape | None]:
     """
     first, known, count = op.shape(0), operator_of(op), len(op.outputs)
     facts = type_facts(op.type)
+    if first is not None and is_misread_product(op.type, op.input_shapes):
+        return [(*first[:-1], None) if n == 0 else (None,) * 4 for n in range(count)]
     opaque = known.category is Category.OPAQUE and facts.like is None and facts.shape is None
     if op.layouts is not None or opaque or first is None:
         return [None] * count
@@ -50,6 +52,15 @@ def infer(op: Op) -> list[Shape | None]:
     if op.type == "Reshape" and len(counts) > 1:
         raise InputError(f"{op}: {first} cannot have shape {found[0]}")
     return found
+
+
+def is_misread_product(kind: str, shapes: Sequence[Shape | None]) -> bool:
+    """Return whether ONNX's inference makes up sizes of the results of an op, by its operands.
+
+    It takes features of an Attention that are not known for 0, and unknown ranks for 0 as well.
+    """
+    features = (s[-1] if s and len(s) == 3 else None if s is None else 0 for s in shapes[:3])
+    return kind == "Attention" and not all(isinstance(size, int) for size in features)
 
 
 def _like(op: Op, other: ShapeLike) -> Op:

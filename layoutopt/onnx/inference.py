@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Shape
 from layoutopt.conversion.rules.registry import type_facts
-from layoutopt.conversion.shapes import infer
+from layoutopt.conversion.shapes import infer, is_misread_product
 from layoutopt.graphs.ops import Array
 from layoutopt.onnx.attributes import attributes, op_of
 from layoutopt.onnx.declared import input_names, types_of
@@ -43,19 +43,20 @@ UNREAD = "layoutopt.unread"
 """A domain of ops that nothing is known of."""
 
 
-def infer_shapes(model: ModelProto, **options: bool) -> ModelProto:
+def infer_shapes(model: ModelProto, *, as_onnx: bool = False, **options: bool) -> ModelProto:
     """Return what ONNX's inference makes of a model.
 
-    Where it would end the process, nodes are left out (:data:`NEEDING_TYPES`), or ``InputError``
-    names a tensor with a size below 0, of which a slice is taken.  Declared sizes below 0, which
-    mean that they are not known, are taken away.  Options are those of
+    Nodes are left out at which it would end the process (:data:`NEEDING_TYPES`), and unless it is
+    all ``as_onnx`` has it, those of which it makes up sizes (:func:`is_misread_product`).
+    ``InputError`` names a tensor with a size below 0, of which a slice is taken.  Declared sizes
+    below 0, which mean that they are not known, are taken away.  Options are those of
     ``onnx.shape_inference.infer_shapes``.
     """
     from onnx import shape_inference
 
     _without_negative_sizes(model)
     types = {node.op_type for node in all_nodes(model.graph)}
-    asked = types & NEEDING_TYPES
+    asked = types & (NEEDING_TYPES if as_onnx else NEEDING_TYPES | {"Attention"})
     if any(x in SHRINKING or type_facts(x).takes_room for x in types):
         asked |= types & {"Slice"}
     untyped = _untyped(model, asked, options.get("data_prop", False)) if asked else []
@@ -65,18 +66,7 @@ def infer_shapes(model: ModelProto, **options: bool) -> ModelProto:
     finally:
         _set_domains(model, untyped, "")
     _set_domains(found, untyped, "")
-    if "Attention" in types:
-        _open_products(found)
     return found
-
-
-def _open_products(model: ModelProto) -> None:
-    """Forget that products of Attention are scalars, which ONNX infers where it knows no rank."""
-    for graph in graphs(model.graph):
-        made = {name for n in graph.node if n.op_type == "Attention" for name in n.output}
-        for value in (*graph.value_info, *graph.output):
-            if value.name in made and not value.type.tensor_type.shape.dim:
-                value.type.tensor_type.ClearField("shape")
 
 
 def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> list[int]:
@@ -95,7 +85,7 @@ def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> list
         node.domain = UNREAD
     while left:
         kinds = _kinds(shape_inference.infer_shapes(trial, data_prop=data_prop).graph)
-        ready = [k for k, x in left.items() if _is_told(kinds.get(x.input[0]), x.op_type)]
+        ready = [k for k, x in left.items() if _is_told(x, kinds)]
         if not ready:
             break
         for node in map(left.pop, ready):
@@ -104,12 +94,15 @@ def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> list
             if min(shape, default=0) < 0:
                 raise InputError(f"{node.input[0]!r} would have a size below 0: {shape}")
             node.domain = ""
-    return [k for k, node in left.items() if node.op_type in NEEDING_TYPES]
+    return [k for k, node in left.items() if node.op_type != "Slice"]
 
 
-def _is_told(kind: TypeProto | None, op: str) -> bool:
-    """Return whether a type tells enough to infer what an op makes of it."""
-    return kind is not None and (op in NEEDING_TYPES or kind.tensor_type.HasField("shape"))
+def _is_told(node: NodeProto, kinds: Mapping[str, TypeProto]) -> bool:
+    """Return whether enough is known of what a node is given to infer what it makes of it."""
+    if node.op_type == "Attention":
+        return not is_misread_product(node.op_type, [shape_of(kinds.get(x)) for x in node.input])
+    kind = kinds.get(node.input[0])
+    return kind is not None and (node.op_type != "Slice" or kind.tensor_type.HasField("shape"))
 
 
 def _kinds(graph: GraphProto) -> dict[str, TypeProto]:
@@ -333,7 +326,9 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
         nodes = [
             n
             for n in graph.node
-            if (n.domain == UNREAD and not _counts_from_the_last(n)) or type_facts(type_of(n)).like
+            if (n.domain == UNREAD and not _counts_from_the_last(n))
+            or type_facts(type_of(n)).like
+            or n.op_type == "Attention"
         ]
         if not nodes:
             continue

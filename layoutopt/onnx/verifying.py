@@ -80,7 +80,7 @@ def _open_contradicted(model: ModelProto) -> None:
     """Leave declared sizes open that ONNX infers otherwise."""
     trial = without_weights(model)
     take_declared(trial.graph)
-    told = types_of(infer_shapes(trial, data_prop=True).graph)
+    told = types_of(infer_shapes(trial, as_onnx=True, data_prop=True).graph)
     for graph in graphs(model.graph):
         for value in (*graph.value_info, *graph.output):
             own, right = shape_of(value.type), shape_of(told.get(value.name))
@@ -127,7 +127,7 @@ def _checked(model: ModelProto) -> None:
 
 
 def _typed(model: ModelProto) -> None:
-    infer_shapes(model, check_type=True, strict_mode=True)
+    infer_shapes(model, as_onnx=True, check_type=True, strict_mode=True)
 
 
 def _refusal(check: Callable[[ModelProto], None], model: ModelProto) -> str:

@@ -208,15 +208,19 @@ def test_identities_with_a_shape_are_solved_and_certified(tmp_path: Path) -> Non
     assert read_network(path).notes == (row["note"],)
 
 
-def test_products_of_attention_are_no_scalars() -> None:
-    """ONNX infers that they are, where it knows no rank."""
-    model = network(
+@pytest.mark.parametrize(
+    "text",
+    [
         """g (float[1,2,4,2] x, int64[1] w) => (float[2,4,2] y, float[2,2,4,k] z) {
         a = Squeeze(x, w)
         y, p, q, z = Attention<kv_num_heads=2, q_num_heads=2>(a, u, a, "", v, v) }""",
-        {"u": (2, 4, 2), "v": (2, 2, 2, 1)},
-        opset=24,
-    )
+        """g (float[12] x, int64[3] w) => (float[2,3,2] y) {
+        a = Reshape(x, w) y = Attention<kv_num_heads=2, q_num_heads=2>(a, a, a) }""",
+    ],
+)
+def test_products_of_attention_are_neither_scalars_nor_empty(text: str) -> None:
+    """ONNX infers that they are, where it does not know ranks or features."""
+    model = network(text, {"u": (2, 4, 2), "v": (2, 2, 2, 1)}, opset=24)
     assert layoutopt.convert(model).notes == ()
 
 
