@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Shape
@@ -20,9 +22,11 @@ from layoutopt.onnx.protobuf import (
     all_nodes,
     bodies,
     copied,
+    defined,
     first_line,
     graphs,
     is_standard,
+    names_read,
     set_items,
     type_of,
     versions_of,
@@ -129,6 +133,7 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     old = versions_of(model).get("", SINCE_AXES_FROM_THE_LAST) < SINCE_AXES_FROM_THE_LAST
     every = enumerate(all_nodes(model.graph))
     hidden = [k for k, n in every if is_misread(n) or (old and _counts_from_the_last(n))]
+    copies = _copy_captured(model)
     try:
         _set_domains(model, hidden, UNREAD)
         found, carried, told = infer_shapes(model), CarriedShapes(), True
@@ -152,20 +157,55 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
         raise InputError(f"shapes cannot be inferred ({first_line(error)})") from None
     finally:
         _set_domains(model, hidden, "")
+        _drop_initialisers(model, copies)
     _set_domains(found, hidden, "")
+    _drop_initialisers(found, copies)
     return found
+
+
+def _copy_captured(model: ModelProto) -> list[int]:
+    """Copy vectors of integers into the bodies that read them from outside; tell how many, each.
+
+    ONNX's inference does not look for sizes and axes in the graph around a body.
+    """
+    from onnx import numpy_helper
+
+    counts: list[int] = []
+
+    def visit(graph: GraphProto, outside: Mapping[str, Array]) -> None:
+        read = names_read(graph.node) - defined(graph) if outside else set()
+        new = [numpy_helper.from_array(outside[x], x) for x in sorted(read & outside.keys())]
+        graph.initializer.extend(new)
+        counts.append(len(new))
+        inner = [body for node in graph.node for body in bodies(node)]
+        inputs = {value.name for value in graph.input}
+        values = known_values(graph) if inner else {}
+        held = {k: v for k, v in outside.items() if k not in defined(graph)} if inner else {}
+        held |= {k: v for k, v in values.items() if v.dtype == np.int64 and k not in inputs}
+        for body in inner:
+            visit(body, held)
+
+    visit(model.graph, {})
+    return counts
+
+
+def _drop_initialisers(model: ModelProto, counts: Sequence[int]) -> None:
+    """Take the last initialisers away, so many of each graph."""
+    for graph, count in zip(graphs(model.graph), counts, strict=True):
+        del graph.initializer[len(graph.initializer) - count :]
 
 
 class CarriedShapes:
     """Shapes of what loops carry, of which ONNX takes what is declared, and infers nothing.
 
-    At first, body inputs are taken to have the shape that is declared, or that of what comes in.
+    At first, sizes of body inputs that are not declared are taken to be those of what comes in.
     Then sizes are taken away until those that are left are those of what comes in and of what the
     body gives back: these hold in all rounds.
     """
 
     def __init__(self) -> None:
         self.proposed: set[tuple[int, str]] = set()
+        self.ranked: set[tuple[int, str]] = set()
         self.results: set[tuple[int, str]] = set()
 
     def tell(self, model: ModelProto, inferred: ModelProto, proved: bool) -> bool:
@@ -189,26 +229,50 @@ class CarriedShapes:
                 for name, given, returned, result in rows:
                     ends = tuple(_sizes(kinds.get(x), names) for x in (name, returned.name))
                     place = number, result
-                    changed |= self._settle(given.type, ends, (number, given.name), proved)
+                    own = number, given.name
+                    if not proved and self._propose(given.type, ends[0], own, names):
+                        changed = True
+                    else:
+                        changed |= self._correct(given.type, ends, own, proved)
                     changed |= self._tell_result(graph, returned.type, ends, place)
         return changed
 
-    def _settle(
+    def _propose(
+        self, kind: TypeProto, given: Shape | None, key: tuple[int, str], names: Container[str]
+    ) -> bool:
+        """Fill in, once, what is open of a body input's shape; return whether there was anything.
+
+        ``names`` are those of sizes that a caller chooses; others that are declared tell nothing.
+        """
+        sizes = shape_of(kind)
+        if given is None or key in self.proposed or not kind.HasField("tensor_type"):
+            return False
+        self.proposed.add(key)
+        if sizes is None:
+            set_shape(kind, given)
+            return True
+        self.ranked.add(key)
+        if len(sizes) != len(given):
+            return False
+        pairs = zip(sizes, given, strict=True)
+        new = tuple(a if isinstance(a, int) or a in names else b for a, b in pairs)
+        set_shape(kind, new)
+        return new != sizes
+
+    def _correct(
         self, kind: TypeProto, ends: tuple[Shape | None, ...], key: tuple[int, str], proved: bool
     ) -> bool:
-        """Set, or correct, the shape of a body input; ``ends`` are those of what it is given."""
-        own, sizes = kind.tensor_type, shape_of(kind)
-        if kind.WhichOneof("value") != "tensor_type":
-            return False
+        """Take away what ``ends``, all that a body input is given, do not have; tell whether any.
+
+        If nothing is known of what a body gives back, it may have another rank, unless one is
+        declared.
+        """
+        sizes = shape_of(kind)
         if sizes is None:
-            if proved or ends[0] is None or key in self.proposed:
-                return False
-            self.proposed.add(key)
-            set_shape(kind, ends[0])
-            return True
-        unknown = ends[1] is None and key in self.proposed
+            return False
+        unknown = ends[1] is None and key in self.proposed - self.ranked
         if (proved and unknown) or any(x is not None and len(x) != len(sizes) for x in ends):
-            own.ClearField("shape")
+            kind.tensor_type.ClearField("shape")
             return True
         kept = sizes
         for shape in ends:
