@@ -354,7 +354,7 @@ class _Simplifier:
         taken = {value.name for value in graph.output} | inside
         reads = Counter(x for n in graph.node for x in n.input) + Counter(taken)
         leading, behind = _beside_transposes(graph.node)
-        each, rooted = set[str](), set[str]()
+        each, loose, rooted = set[str](), set[str](), set[str]()
         made: dict[str, NodeProto] = {}
         nodes = list[Any]()
         for node in graph.node:
@@ -367,6 +367,7 @@ class _Simplifier:
                 rooted.add(result)
                 if node.op_type == "ConstantOfShape":
                     each.add(result)
+                    loose.add(result)
                 nodes.append(node)
                 continue
             if node.op_type == "Identity" and reads[node.input[0]] > 1:
@@ -380,13 +381,17 @@ class _Simplifier:
                     copies = list(self._copies(graph, name, made))
                     node.input[k] = copies[-1].output[0]
                     made.update((copy.output[0], copy) for copy in copies)
-                    for group in (each, rooted):
+                    for group in (each, loose, rooted):
                         group.update(copy.output[0] for copy in copies if name in group)
                     nodes += copies
                 taken.add(node.input[k])
-            moved = view and result in leading | behind and self._moves_ones(node)
-            if moved or (node.op_type == "Transpose" and node.input[0] in each):
+            if view and result in leading | behind and node.op_type != "Transpose":
                 each.add(result)
+                if self._moves_ones(node):
+                    loose.add(result)
+            elif node.op_type == "Transpose" and node.input[0] in loose:
+                each.add(result)
+                loose.add(result)
             if view and node.input[0] in rooted:
                 rooted.add(result)
             if view and result in each | rooted:
