@@ -95,7 +95,8 @@ def _inferred(op: Op) -> list[Shape | None]:
     for place, tensor in tensors.items():
         names += [""] * (place + 1 - len(names))
         names[place] = tensor.name
-    outputs = [f"y{n}" if name else "" for n, name in enumerate(op.outputs)]
+    there = enumerate(op.outputs[: schema.max_output])
+    outputs = [f"y{n}" if name else "" for n, name in there]
     node = onnx.helper.make_node(op.type, names, outputs)
     try:
         node.attribute.extend(_attributes(op, schema))
@@ -111,7 +112,7 @@ def _inferred(op: Op) -> list[Shape | None]:
         raise InputError(f"{op}: {reason}") from None
     named = {size for shape in op.input_shapes for size in shape or () if isinstance(size, str)}
     shapes = {value.name: _shape(value, named) for value in found.graph.output}
-    return [shapes.get(name) for name in outputs]
+    return [shapes.get(f"y{n}") for n in range(len(op.outputs))]
 
 
 def _parameters(op: Op, schema: OpSchema) -> Iterator[tuple[int, TensorProto]]:

@@ -195,6 +195,31 @@ def fused_shapes(op: Op) -> tuple[Shape | None, ...]:
     return tuple(found)
 
 
+def attended_shape(op: Op) -> tuple[Shape | None, ...]:
+    """Return the shape of the first result of onnxruntime's ops of attention: heads are joined.
+
+    Features are those of the values: a third of what packed weights make, those of the third
+    operand, or, in a grouped query, those of the query, which may hold keys and values as well.
+    """
+    query, key, values = (op.shape(n) if op.has(n) else () for n in range(3))
+    if query is None or len(query) != 3:
+        return (None,)
+    features: Size = query[2]
+    if op.type == "com.microsoft::GroupQueryAttention":
+        heads, groups = op.integer("num_heads", 1), op.integer("kv_num_heads", 1)
+        if not op.has(1) and isinstance(features, int):
+            features = features // (heads + 2 * groups) * heads
+    elif op.type == "com.microsoft::Attention":
+        sizes = op.attributes.get("qkv_hidden_sizes")
+        packed = key[1] if key and len(key) == 2 else None
+        features = sizes[2] if sizes else packed // 3 if isinstance(packed, int) else None
+    elif values is None or len(values) < 3:
+        features = None
+    elif len(values) == 3:
+        features = values[2]
+    return ((*query[:2], features),)
+
+
 def fused_product(op: Op, permutation: Permutation) -> Remapped:
     """Return the first of a FusedMatMul's ways to run that gives the result in an order."""
     for found in fused_products(op):

@@ -641,6 +641,12 @@ ROWS: list[Operator] = [
     *_opaque("NonZero", ORDER, shape=axes.places_shape, shrinks=True),
     *_opaque("Unique", ORDER, shrinks=True),
     *_opaque("LinearAttention", ATTENTION),
+    *_opaque(
+        "com.microsoft::Attention com.microsoft::GroupQueryAttention "
+        "com.microsoft::MultiHeadAttention",
+        ATTENTION,
+        like=ShapeLike("Identity", shapes=products.attended_shape),
+    ),
     *_light(
         "Attention",
         alternatives=products.attention(0, 1, 2, q_num_heads=0, kv_num_heads=1),
