@@ -219,10 +219,10 @@ def _permuted(
 ) -> Iterator[tuple[str, TensorType]]:
     """Yield tensors that are transposed, of which ONNX tells too little or too much.
 
-    Of unknown ranks those that are permuted are told.  What a Loop carries may have other sizes
+    Of unknown ranks those that are permuted are told, in bodies as well.  What a Loop carries may have other sizes
     after a round than it is declared with: what its transpose does not tell is left open.
     """
-    for node in known.node:
+    for graph, node in ((graph, node) for graph in graphs(known) for node in graph.node):
         if node.op_type != "Transpose" or not is_standard(node.domain):
             continue
         perm = next((a.ints for a in node.attribute if a.name == "perm"), ())
@@ -230,7 +230,7 @@ def _permuted(
         for name, kind in ((node.input[0], before), (node.output[0], after)):
             if kind.shape is None and perm:
                 yield name, kind._replace(shape=(None,) * len(perm))
-        if before.shape is not None:
+        if before.shape is not None and graph is known:
             rank = len(before.shape)
             told = dict(zip(turned_axes(node, rank), after.shape or (None,) * rank, strict=False))
             sizes = (None if told.get(n) is None else x for n, x in enumerate(before.shape))

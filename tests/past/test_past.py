@@ -81,6 +81,18 @@ def test_a_permutation_tells_the_rank_of_an_input() -> None:
     assert run(result.model, inputs)["y"].tolist() == run(model, inputs)["y"].tolist() == [7, 7]
 
 
+def test_a_permutation_in_a_body_tells_the_rank_of_an_input() -> None:
+    """The graph around the body knows it, too."""
+    model = network(
+        """g (float[] x, bool c, float[3,2] u) => (float[3,2] y) {
+        t = If(c) <then_branch = a () => (float[2,3] p) { p = Transpose<perm=[1,0]>(x) },
+        else_branch = b () => (float[2,3] q) { q = Transpose<perm=[1,0]>(u) }>
+        y = Transpose<perm=[1,0]>(t) }"""
+    )
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    assert layoutopt.convert(model).after.transforms == 0
+
+
 @pytest.mark.parametrize(
     ("op", "operand"),
     [
