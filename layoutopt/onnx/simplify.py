@@ -39,6 +39,7 @@ from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import NetworkNames, rename, unshadow
 from layoutopt.onnx.protobuf import (
     SMALL,
+    all_nodes,
     bodies,
     captured,
     copied,
@@ -342,22 +343,40 @@ class _Simplifier:
     def _separate(self, graph: GraphProto) -> None:
         """Give readers their own copies of what costs nothing to make, in whatever order of axes.
 
-        All readers have their own of a tensor that is filled, whose shape is permuted, and of what
-        is given other axes of size 1 beside a transpose; of transposes of these, too.  So has each
-        transpose of a constant that is dequantised, which is laid out for it then, as other weights
-        are that are read so and so, and each view of what is made of constants that leads to one.
-        Outputs that are constants have their own.
+        All readers have their own of a tensor that is filled, whose shape is permuted, and of a
+        view beside a transpose; where it only adds or takes away axes of size 1, of its transposes,
+        too.  So has each transpose of a constant that is dequantised, which is laid out for it
+        then, as other weights are that are read so and so, and each view of what is made of
+        constants that leads to one.  Views in bodies have their own of what is outside.  Outputs
+        that are constants have their own.
         """
         constants = {x.name for x in graph.initializer if x.name not in self.held}
         constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
-        inside = {x for n in graph.node for x in captured(n)}
-        taken = {value.name for value in graph.output} | inside
-        reads = Counter(x for n in graph.node for x in n.input) + Counter(taken)
-        leading, behind = _beside_transposes(graph.node)
+        every = list(all_nodes(graph))
+        taken = {value.name for value in graph.output}.union(*map(captured, graph.node))
+        reads = Counter(x for n in every for x in n.input)
+        reads.update(value.name for one in graphs(graph) for value in one.output)
+        leading, behind = _beside_transposes(every)
         each, loose, rooted = set[str](), set[str](), set[str]()
         made: dict[str, NodeProto] = {}
         nodes = list[Any]()
+
+        def separate(node: NodeProto, place: int) -> None:
+            """Let a node read a copy that nobody else reads."""
+            name = node.input[place]
+            reads[name] -= 1
+            copies = list(self._copies(graph, name, made))
+            node.input[place] = copies[-1].output[0]
+            made.update((copy.output[0], copy) for copy in copies)
+            for group in (each, loose, rooted):
+                group.update(copy.output[0] for copy in copies if name in group)
+            nodes.extend(copies)
+
         for node in graph.node:
+            for one in (x for body in bodies(node) for x in all_nodes(body) if _is_view(x)):
+                name = one.input[0]
+                if one.output[0] in leading and name in each | rooted and reads[name] > 1:
+                    separate(one, 0)
             standard = self.keys.is_standard(node)
             known = constants.issuperset({*node.input} - {""})
             own = standard or node.domain == "com.microsoft"
@@ -377,13 +396,7 @@ class _Simplifier:
             for k, name in enumerate(node.input):
                 leads = view and not k and result in leading and name in rooted
                 if name in taken if name in each else (leads and reads[name] > 1):
-                    reads[name] -= 1
-                    copies = list(self._copies(graph, name, made))
-                    node.input[k] = copies[-1].output[0]
-                    made.update((copy.output[0], copy) for copy in copies)
-                    for group in (each, loose, rooted):
-                        group.update(copy.output[0] for copy in copies if name in group)
-                    nodes += copies
+                    separate(node, k)
                 taken.add(node.input[k])
             if view and result in leading | behind and node.op_type != "Transpose":
                 each.add(result)

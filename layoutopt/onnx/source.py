@@ -219,10 +219,12 @@ def _permuted(
 ) -> Iterator[tuple[str, TensorType]]:
     """Yield tensors that are transposed, of which ONNX tells too little or too much.
 
-    Of unknown ranks those that are permuted are told, in bodies as well.  What a Loop carries may have other sizes
-    after a round than it is declared with: what its transpose does not tell is left open.
+    Of unknown ranks those that are permuted are told, in bodies as well.  What a Loop carries may
+    have other sizes after a round than it is declared with: what its transpose does not tell is
+    left open.
     """
-    for graph, node in ((graph, node) for graph in graphs(known) for node in graph.node):
+    every = ((graph, node) for graph in graphs(known) for node in graph.node)
+    for graph, node in every:
         if node.op_type != "Transpose" or not is_standard(node.domain):
             continue
         perm = next((a.ints for a in node.attribute if a.name == "perm"), ())
