@@ -263,7 +263,7 @@ class _Simplifier:
                 elif name in fixed:
                     kept.append(_identity(first.output[k], name))
                 if name and name != first.output[k] and name not in self.pinned:
-                    same[name] = first.output[k]
+                    same.setdefault(name, same.get(first.output[k], first.output[k]))
         set_items(graph.node, _renamed_outputs(kept, outputs - self.pinned, fixed))
 
     def _compose(self, node: NodeProto, turned: dict[str, NodeProto]) -> None:
