@@ -277,13 +277,22 @@ class _Writer:
         return str(own[key].name)
 
     def _write_bodies(self, op: Op, node: NodeProto) -> None:
-        """Put converted graphs into a node in place of its own."""
+        """Put converted graphs into a node in place of its own.
+
+        A Scan must know the ranks of what its body gives back, which other nodes may have told.
+        """
         from onnx import GraphProto
 
+        tensors = self.conversion.graph.tensors
         for (body, given, returned), place in zip(op.places(), bodies(node), strict=True):
             new = GraphProto()
             inputs = [op.outputs[n] for n in given]
-            self.write(body.scope, new, inputs, [op.inputs[n] for n in returned])
+            outputs = [op.inputs[n] for n in returned]
+            self.write(body.scope, new, inputs, outputs)
+            for value, name in zip(new.output, outputs, strict=True):
+                shape = tensors[name].shape
+                if op.type == "Scan" and shape is not None and typed(value.type).shape is None:
+                    set_shape(value.type, (None,) * len(shape))
             place.CopyFrom(new)
 
     def _declare(self, value: ValueInfoProto, name: str) -> None:

@@ -247,3 +247,20 @@ def test_what_has_no_type_does_not_end_the_process() -> None:
     )
     result = layoutopt.convert(model)
     assert (result.after.transforms, result.notes, result.partial) == (0, (), False)
+
+
+def test_a_scan_knows_the_ranks_of_what_its_body_gives_back() -> None:
+    """The transposes that told one are gone."""
+    model = network(
+        """g (float[2,2,1] x, float[1,3] w) => (float[3,2,2,1] y) {
+        t, y = Scan(w) <num_scan_inputs=1, scan_input_axes=[1], body = s (float[1] v) =>
+        (float[] d, float[2,2,1] u) <float[1,2,2] c> {
+        a = SplitToSequence<axis=0, keepdims=0>(x) b = ConcatFromSequence<axis=0, new_axis=1>(a)
+        c = Transpose<perm=[2,0,1]>(b) d = Transpose<perm=[1,2,0]>(c) u = Identity(d) }> }"""
+    )
+    [body] = (a.g for a in model.graph.node[0].attribute if a.name == "body")
+    body.output[0].type.tensor_type.ClearField("shape")
+    inputs = {"x": random_array((2, 2, 1)), "w": random_array((1, 3))}
+    result = layoutopt.convert(model)
+    assert result.after.transforms == 0
+    assert run(result.model, inputs)["y"].tolist() == run(model, inputs)["y"].tolist()
