@@ -30,7 +30,7 @@ from layoutopt.onnx.running import NotRun, Outputs, tolerance
 from layoutopt.onnx.simplify import SimplifiedModel, simplified
 from layoutopt.onnx.source import OnnxSource, read_model
 from layoutopt.onnx.transposes import given_transposes, peer_transposes
-from layoutopt.onnx.validate import one_input_each
+from layoutopt.onnx.validate import as_runtimes_read
 from layoutopt.onnx.verifying import Attempt, Found, Unsound, fault, soundest
 from layoutopt.onnx.write import write_model
 
@@ -170,7 +170,7 @@ class _Call:
     """One call of :func:`convert` on a network that was read."""
 
     def __init__(self, given: LoadedModel, wanted: _Wanted, limits: Limits) -> None:
-        model, self.notes = one_input_each(given.model)
+        model, self.notes = as_runtimes_read(given.model)
         self.given, self.wanted, self.limits = given._replace(model=model), wanted, limits
         self.clock = _Clock(limits.started)
         self.trial: _Trial | None = None

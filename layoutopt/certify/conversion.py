@@ -36,7 +36,7 @@ from layoutopt.onnx.protobuf import load, loaded
 from layoutopt.onnx.result import ConversionResult
 from layoutopt.onnx.simplify import SimplifiedModel, simplified
 from layoutopt.onnx.source import read_model
-from layoutopt.onnx.validate import one_input_each
+from layoutopt.onnx.validate import as_runtimes_read
 
 if TYPE_CHECKING:
     from layoutopt.onnx.source import Model, OnnxSource
@@ -300,7 +300,7 @@ def _source(
 ) -> OnnxSource:
     given = load(model) if isinstance(model, str | Path) else loaded(model)
     with errors_at(file=given.name):
-        network, _ = one_input_each(given.model)
+        network, _ = as_runtimes_read(given.model)
         if simplify is None:
             return read_model(network)
         plain = simplify(network)

@@ -44,10 +44,10 @@ from layoutopt.onnx.protobuf import (
 from layoutopt.onnx.running import run_at_random
 from layoutopt.onnx.shapes import ShapedModel, infer, set_dims, with_known_shapes
 from layoutopt.onnx.validate import (
+    as_runtimes_read,
     check_nodes,
     check_version,
     inlined,
-    one_input_each,
     sort_nodes,
 )
 
@@ -587,7 +587,7 @@ def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> Sha
         return model
 
     check_version(model, OLDEST)
-    notes = one_input_each(model)[1]
+    notes = as_runtimes_read(model)[1]
     model = _prepared(model)
     check_nodes(model)
     shaped = sized(infer(model, dims), whole)
@@ -596,6 +596,6 @@ def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> Sha
 
 def _prepared(model: ModelProto) -> ModelProto:
     """Return a network without functions, its nodes in order, each Identity with one input."""
-    model = inlined(one_input_each(model)[0])
+    model = inlined(as_runtimes_read(model)[0])
     sort_nodes(model.graph)
     return model

@@ -82,17 +82,24 @@ def _sorted(readers: list[list[int]], waits: list[int]) -> list[int]:
     return found
 
 
-def one_input_each(model: ModelProto) -> tuple[ModelProto, list[str]]:
-    """Return a network in which each Identity reads one input, and a line for each that read more.
+def as_runtimes_read(model: ModelProto) -> tuple[ModelProto, list[str]]:
+    """Return a network as runtimes read it, and a line for each node that is not well-formed.
 
-    tf2onnx gives some a shape as well where its own optimiser is off, and no runtime takes these.
+    tf2onnx gives some Identity a shape as well where its own optimiser is off: it reads one input.
+    The default axes of MeanVarianceNormalization, which ONNX's inference forgets, are stated.
     """
+    from onnx import helper
 
     def surplus(model: ModelProto) -> list[NodeProto]:
         meant = (node for node in all_nodes(model.graph) if type_of(node) == "Identity")
         return [node for node in meant if len(node.input) > 1]
 
-    if not surplus(model):
+    def unstated(model: ModelProto) -> list[NodeProto]:
+        every = all_nodes(model.graph)
+        meant = (node for node in every if type_of(node) == "MeanVarianceNormalization")
+        return [node for node in meant if not node.attribute]
+
+    if not surplus(model) and not unstated(model):
         return model, []
     new = copied(model)
     notes = []
@@ -100,6 +107,8 @@ def one_input_each(model: ModelProto) -> tuple[ModelProto, list[str]]:
         names = ", ".join(map(repr, node.input[1:]))
         del node.input[1:]
         notes.append(f"{title(node)}: it has one input, and does not read {names}")
+    for node in unstated(new):
+        node.attribute.append(helper.make_attribute("axes", [0, 2, 3]))
     return new, notes
 
 
