@@ -467,7 +467,8 @@ def _new_values(
             continue
         for name, old in zip(op.outputs, before.outputs, strict=True):
             kind = source.element_types.get(old)
-            if name != old and name not in told and kind:
+            moved = name != old or op.layouts != before.layouts
+            if moved and name not in told and kind:
                 number = TensorProto.DataType.Value(kind.upper())
                 shape = graph.tensors[name].shape
                 yield helper.make_tensor_value_info(new.get(name, name), number, shape)
