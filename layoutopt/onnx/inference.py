@@ -148,7 +148,7 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
                 or _tell_elements(model, found)
             )
             found = infer_shapes(model) if told else found
-        short = _is_short(found)
+        short = is_short(found)
         if short or strict:
             found = infer_shapes(model, strict_mode=strict, data_prop=short)
     except InputError:
@@ -520,7 +520,7 @@ def _without_negative_sizes(model: ModelProto) -> None:
                 raise InputError(f"tensor {tensor.name!r} has a size below 0: {list(tensor.dims)}")
 
 
-def _is_short(model: ModelProto) -> bool:
+def is_short(model: ModelProto) -> bool:
     """Return whether all that gives shapes is known to be short.
 
     ONNX follows values element by element, through any number of them.

@@ -10,7 +10,7 @@ from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.attributes import attributes
 from layoutopt.onnx.declared import take_declared, types_of
-from layoutopt.onnx.inference import infer_shapes, is_misread, tell_ranks
+from layoutopt.onnx.inference import infer_shapes, is_misread, is_short, tell_ranks
 from layoutopt.onnx.protobuf import (
     all_nodes,
     bodies,
@@ -127,7 +127,12 @@ def _checked(model: ModelProto) -> None:
 
 
 def _typed(model: ModelProto) -> None:
-    infer_shapes(model, as_onnx=True, check_type=True, strict_mode=True)
+    """Hold a network against inference, which takes defaults for known sizes where asked to."""
+    found = infer_shapes(model, as_onnx=True, check_type=True, strict_mode=True)
+    held = overridable(model)
+    set_items(found.graph.output, [x for x in found.graph.output if x.name not in held])
+    if held and is_short(infer_shapes(found)):
+        infer_shapes(model, as_onnx=True, check_type=True, strict_mode=True, data_prop=True)
 
 
 def _refusal(check: Callable[[ModelProto], None], model: ModelProto) -> str:

@@ -264,3 +264,16 @@ def test_a_scan_knows_the_ranks_of_what_its_body_gives_back() -> None:
     result = layoutopt.convert(model)
     assert result.after.transforms == 0
     assert run(result.model, inputs)["y"].tolist() == run(model, inputs)["y"].tolist()
+
+
+def test_sizes_that_only_defaults_tell_are_open() -> None:
+    """ONNX's inference follows them where it is asked to, and a caller may replace them."""
+    model = network(
+        """g (float[1,3,4,3] x, int64[1] w, float[1] z) => (float[37] y, int64[n] w)
+        <int64[1] w = {0}, int64[1] e = {-1}, bool c = {0}> {
+        s = Concat<axis=0>(w, e) a = Reshape(x, s) y = If(c) <
+        else_branch = p () => (float[36] u) { o = Constant<value_int=0>() u = Gather(a, o) },
+        then_branch = q () => (float[1] v) { v = Identity(z) }> }"""
+    )
+    new = layoutopt.convert(model).model
+    assert infer_shapes(new, check_type=True, strict_mode=True, data_prop=True).graph.output
