@@ -43,7 +43,8 @@ def fault(before: ModelProto, after: ModelProto) -> str:
     if reason and _tell_options(after):
         reason = _fault(before, after)
     held = overridable(after)
-    misread = any(map(is_misread, all_nodes(after.graph)))
+    nodes = list(all_nodes(after.graph))
+    misread = any(is_misread(node) or node.op_type == "Attention" for node in nodes)
     defaults = reason and held and not _fault(before, _without_defaults(after, held))
     if reason and (misread or defaults):
         _open_contradicted(after)
