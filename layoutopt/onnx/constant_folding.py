@@ -126,7 +126,7 @@ class Folding:
         """Return whether a node can be computed, and note its results."""
         names, results = [[x for x in side if x] for side in (node.input, node.output)]
         known = all(x in self.constants or x in self.maker for x in names)
-        if not names or not known or not _may(node) or any(x in self.barred for x in results):
+        if not known or not _may(node) or any(x in self.barred for x in results):
             return False
         if node.op_type == "Identity" and node.output[0] in self.kept:
             return False  # an output that is a constant is made so
@@ -202,10 +202,10 @@ class Folding:
 def _may(node: NodeProto) -> bool:
     """Return whether a node's results are a function of its inputs that is known.
 
-    DequantizeLinear says in which numbers a network computes.
+    A Constant is one already; DequantizeLinear says in which numbers a network computes.
     """
     known = type_facts(node.op_type)
-    barred = node.op_type in ("DequantizeLinear", "Dropout") or known.random
+    barred = node.op_type in ("Constant", "DequantizeLinear", "Dropout") or known.random
     barred = barred or known.effort is FoldingEffort.UNBOUNDED
     sizes = [n for a in node.attribute if a.name in WINDOW for n in a.ints or [max(a.i, 1)]]
     bounded = min(sizes, default=1) > 0 and prod(sizes) <= LARGEST_KERNEL

@@ -661,7 +661,7 @@ ROWS: list[Operator] = [
     *_light("TensorScatter", axes.cached, operands=(0, 1)),
     *_opaque("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", LOSS, gradient=BARRIERS),
     *_opaque("AffineGrid", BOXES, structure=(1,)),
-    *_opaque("Col2Im", BOXES, structure=(1, 2), effort=FoldingEffort.UNBOUNDED),
+    *_opaque("Col2Im", BOXES, structure=(1, 2), grows=True),
     *_opaque("NonMaxSuppression", BOXES, structure=(2, 3, 4)),
     *_opaque("DFT", SIGNAL, structure=(1, 2), effort=FoldingEffort.UNBOUNDED),
     *_opaque("STFT", SIGNAL, structure=(1, 3), effort=FoldingEffort.UNBOUNDED),
