@@ -260,10 +260,11 @@ class _Simplifier:
             for k, name in enumerate(node.output):
                 if name and not first.output[k]:
                     first.output[k] = name
-                elif name in fixed:
-                    kept.append(_identity(first.output[k], name))
+                source = same.get(first.output[k], first.output[k])
+                if name in fixed and name != first.output[k]:
+                    kept.append(_identity(source, name))
                 if name and name != first.output[k] and name not in self.pinned:
-                    same.setdefault(name, same.get(first.output[k], first.output[k]))
+                    same.setdefault(name, source)
         set_items(graph.node, _renamed_outputs(kept, outputs - self.pinned, fixed))
 
     def _compose(self, node: NodeProto, turned: dict[str, NodeProto]) -> None:
