@@ -344,12 +344,12 @@ class _Simplifier:
     def _separate(self, graph: GraphProto) -> None:
         """Give readers their own copies of what costs nothing to make, in whatever order of axes.
 
-        All readers have their own of a tensor that is filled, whose shape is permuted, and of a
-        view beside a transpose; where it only adds or takes away axes of size 1, of its transposes,
-        too.  So has each transpose of a constant that is dequantised, which is laid out for it
-        then, as other weights are that are read so and so, and each view of what is made of
-        constants that leads to one.  Views in bodies have their own of what is outside.  Outputs
-        that are constants have their own.
+        All readers have their own of a tensor that is filled, whose shape is permuted, and of what
+        is given other axes of size 1 beside a transpose; of transposes of these, too.  So has each
+        transpose of a constant that is dequantised, which is laid out for it then, as other weights
+        are that are read so and so, and each view of what is made of constants that leads to one.
+        Views in bodies have their own of what is outside.  Outputs that are constants have their
+        own.
         """
         constants = {x.name for x in graph.initializer if x.name not in self.held}
         constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
@@ -358,7 +358,7 @@ class _Simplifier:
         reads = Counter(x for n in every for x in n.input)
         reads.update(value.name for one in graphs(graph) for value in one.output)
         leading, behind = _beside_transposes(every)
-        each, loose, rooted = set[str](), set[str](), set[str]()
+        each, rooted = set[str](), set[str]()
         made: dict[str, NodeProto] = {}
         nodes = list[Any]()
 
@@ -369,7 +369,7 @@ class _Simplifier:
             copies = list(self._copies(graph, name, made))
             node.input[place] = copies[-1].output[0]
             made.update((copy.output[0], copy) for copy in copies)
-            for group in (each, loose, rooted):
+            for group in (each, rooted):
                 group.update(copy.output[0] for copy in copies if name in group)
             nodes.extend(copies)
 
@@ -387,7 +387,6 @@ class _Simplifier:
                 rooted.add(result)
                 if node.op_type == "ConstantOfShape":
                     each.add(result)
-                    loose.add(result)
                 nodes.append(node)
                 continue
             if node.op_type == "Identity" and reads[node.input[0]] > 1:
@@ -399,13 +398,9 @@ class _Simplifier:
                 if name in taken if name in each else (leads and reads[name] > 1):
                     separate(node, k)
                 taken.add(node.input[k])
-            if view and result in leading | behind and node.op_type != "Transpose":
+            moved = view and result in leading | behind and self._moves_ones(node)
+            if moved or (node.op_type == "Transpose" and node.input[0] in each):
                 each.add(result)
-                if self._moves_ones(node):
-                    loose.add(result)
-            elif node.op_type == "Transpose" and node.input[0] in loose:
-                each.add(result)
-                loose.add(result)
             if view and node.input[0] in rooted:
                 rooted.add(result)
             if view and result in each | rooted:
