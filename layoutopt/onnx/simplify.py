@@ -456,7 +456,7 @@ class _Simplifier:
 
     def _passed_on(self, node: NodeProto, scope: _Outside, read: set[str]) -> str | None:
         """Return the name of what a node gives back as it is; None if it does something."""
-        if not self.keys.is_standard(node) or self.pinned.intersection(node.input):
+        if not self.keys.is_standard(node):
             return None
         source: str = node.input[0] if node.input else ""
         if node.op_type == "Identity" or (node.op_type in OF_MANY and len(node.input) == 1):
