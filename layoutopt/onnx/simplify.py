@@ -8,7 +8,7 @@ are known.  Names of inputs and outputs, and all that a caller may replace, stay
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -265,7 +265,9 @@ class _Simplifier:
                     kept.append(_identity(source, name))
                 if name and name != first.output[k] and name not in self.pinned:
                     same.setdefault(name, source)
-        set_items(graph.node, _renamed_outputs(kept, outputs - self.pinned, fixed))
+        renamed = _output_names(kept, outputs - self.pinned, fixed)
+        self.again |= not scope.constants.keys().isdisjoint(renamed)  # which have no such name yet
+        set_items(graph.node, _with_names(kept, renamed))
 
     def _compose(self, node: NodeProto, turned: dict[str, NodeProto]) -> None:
         """Let a Transpose of a Transpose read what that one reads; one of no axes is Identity."""
@@ -680,23 +682,26 @@ def _beside_transposes(nodes: Sequence[NodeProto]) -> tuple[set[str], set[str]]:
     return leading, behind
 
 
-def _renamed_outputs(
-    nodes: list[NodeProto], outputs: set[str], fixed: set[str]
-) -> Iterator[NodeProto]:
-    """Yield nodes, without those that only give another one's result the name of an output."""
+def _output_names(nodes: Sequence[NodeProto], outputs: set[str], fixed: set[str]) -> dict[str, str]:
+    """Return the outputs that nodes may make themselves, by what copies are made of."""
     made = {name for node in nodes for name in node.output if name} - fixed
-    own: dict[str, str] = {}
-    passed = set()
-    for k, node in enumerate(nodes):
+    found: dict[str, str] = {}
+    for node in nodes:
         if node.op_type == "Identity" and is_standard(node.domain):
             name, output = node.input[0], node.output[0]
-            if output in outputs and name in made and name not in own:
-                own[name] = output
-                passed.add(k)
-    for k, node in enumerate(nodes):
-        if k not in passed:
-            rename(node, own, results=True)
-            yield node
+            if output in outputs and name in made:
+                found.setdefault(name, output)
+    return found
+
+
+def _with_names(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> Iterator[NodeProto]:
+    """Yield nodes with other names, without those that only gave these names to others."""
+    for node in nodes:
+        copies = node.op_type == "Identity" and is_standard(node.domain)
+        if copies and names.get(node.input[0]) == node.output[0]:
+            continue
+        rename(node, names, results=True)
+        yield node
 
 
 def _is_view(node: NodeProto) -> bool:
