@@ -159,14 +159,16 @@ FUSED = "com.microsoft::FusedMatMul"
 
 
 def fused_products(op: Op) -> Iterator[Remapped]:
-    """Yield a product as onnxruntime's FusedMatMul, with each operand in four orders.
+    """Yield a product as onnxruntime's FusedMatMul, each operand in four orders.
+
+    TransposeMatMul is what older versions call it, without orders of the batch.
 
     Rows, the batch and the axis that is summed over come in this order, or with the first and the
     last exchanged (``trans``), or with what is in front of the batch (``transBatch``), or both.
     """
     ranks = op.rank(0), op.rank(1)
     left, right = (rank or 0 for rank in ranks)
-    fits = op.element_type == "float" or op.type == FUSED
+    fits = op.element_type == "float" or "::" in op.type
     behind = op.integer("transBatchA", 0) or op.integer("transBatchB", 0)
     if min(left, right) < 2 or not fits or behind:
         return

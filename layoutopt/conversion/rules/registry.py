@@ -378,7 +378,7 @@ ROWS: list[Operator] = [
     ),
     *_microsoft("FusedGemm", products.gemm, like=ShapeLike("Gemm", (0, 1)), **GEMM),
     *_microsoft(
-        "FusedMatMul",
+        "FusedMatMul TransposeMatMul",
         products.fused_product,
         rank=largest_rank(0, 1),
         follow=unknown_axes,
@@ -663,8 +663,8 @@ ROWS: list[Operator] = [
     *_opaque("AffineGrid", BOXES, structure=(1,)),
     *_opaque("Col2Im", BOXES, structure=(1, 2), grows=True),
     *_opaque("NonMaxSuppression", BOXES, structure=(2, 3, 4)),
-    *_opaque("DFT", SIGNAL, structure=(1, 2), effort=FoldingEffort.UNBOUNDED),
-    *_opaque("STFT", SIGNAL, structure=(1, 3), effort=FoldingEffort.UNBOUNDED),
+    *_opaque("DFT", SIGNAL, structure=(1, 2), grows=True),
+    *_opaque("STFT", SIGNAL, structure=(1, 3), grows=True),
     *_opaque("Det", "its last two axes are one matrix", effort=FoldingEffort.LONG),
 ]
 """A row for each op type, or version of one."""
