@@ -94,8 +94,10 @@ def _ties(op: Op) -> Iterator[Tie]:
             axis = _axis(op, "scan_input_axes", n - carried, op.shape(n))
             yield [n], [given[n]], axis
         for n, back in zip(range(carried, results), returned[carried:], strict=False):
-            axis = _axis(op, "scan_output_axes", n - carried, op.output_shapes[n])
-            yield [back], [n], axis
+            shape = op.output_shapes[n]
+            axis = _axis(op, "scan_output_axes", n - carried, shape)
+            # onnxruntime divides by zero where it moves axes of results without elements
+            yield [back], [n], {"axis": axis["axis"]} if 0 in (shape or ()) else axis
 
 
 def _carried(
