@@ -33,6 +33,7 @@ from layoutopt.onnx.protobuf import (
 )
 from layoutopt.onnx.types import differ, fill_type, set_shape, shape_of, typed
 from layoutopt.onnx.validate import schema
+from layoutopt.onnx.weights import overridable
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
@@ -478,14 +479,15 @@ VECTORS = {"Pad": {3}, "Resize": {2, 3}, "Slice": {3, 4}}
 def tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
     """Tell that axes, steps and sizes are vectors; return whether the rank of any was unknown.
 
-    ONNX takes what has no known rank for what is not there: it slices the first axes, by 1.
+    ONNX takes what has no known rank for what is not there: it slices the first axes, by 1.  So do
+    runtimes with an initialiser that is an input without a shape.
     """
     from onnx import TensorProto
 
-    known: set[str] = set()
+    held, known = overridable(model), set[str]()
     types: dict[str, int] = {}
     for graph in graphs(inferred.graph):
-        known.update(x.name for x in graph.initializer)
+        known.update(x.name for x in graph.initializer if x.name not in held)
         for value in (*graph.value_info, *graph.output, *graph.input):
             if value.type.tensor_type.HasField("shape"):
                 known.add(value.name)

@@ -17,7 +17,6 @@ from layoutopt.onnx.protobuf import (
     copied,
     first_line,
     graphs,
-    is_standard,
     set_items,
 )
 from layoutopt.onnx.types import shape_of
@@ -39,10 +38,10 @@ def fault(before: ModelProto, after: ModelProto) -> str:
     Declared sizes of the rewritten network that only defaults contradict, which a caller may
     replace, or that ONNX would misread, are left open.
     """
-    reason = _fault(before, after)
-    if reason and _tell_options(after):
+    reason, held = _fault(before, after), overridable(after)
+    bare = any(x.name in held and shape_of(x.type) is None for x in after.graph.input)
+    if (reason or bare) and _tell_options(after):
         reason = _fault(before, after)
-    held = overridable(after)
     nodes = list(all_nodes(after.graph))
     misread = any(is_misread(node) or node.op_type == "Attention" for node in nodes)
     defaults = reason and held and not _fault(before, _without_defaults(after, held))
@@ -105,7 +104,7 @@ def _tell_options(model: ModelProto) -> bool:
         values = (*graph.value_info, *graph.output, *graph.input)
         kinds = {value.name: value.type.tensor_type for value in values}
         for node in graph.node:
-            if node.op_type != "Resize" or not is_standard(node.domain):
+            if node.op_type != "Resize":  # of ONNX, or in another layout
                 continue
             axes = attributes(node).get("axes") or shape_of(told.get(node.input[0])) or ()
             for name in node.input[2:] if axes else ():

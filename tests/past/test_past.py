@@ -277,3 +277,20 @@ def test_sizes_that_only_defaults_tell_are_open() -> None:
     )
     new = layoutopt.convert(model).model
     assert infer_shapes(new, check_type=True, strict_mode=True, data_prop=True).graph.output
+
+
+def test_sizes_of_a_resize_that_a_caller_may_replace_are_a_vector() -> None:
+    """Runtimes take an input without a shape for none, once they know what rank is resized."""
+    model = network(
+        """g (int64[] s, float[4,1,2,2] x) => (float[4,2,2,4] y)
+        <int64 n = {2}, int64[4] s = {4,2,2,4}> { a = Loop(n, "", x)
+        <body = l (int64 i, bool c, float[p,q,r,t] v) => (bool d, float[4,1,2,3] u) {
+        e = Transpose<perm=[2,1,3,0]>(v) f = Concat<axis=2>(e, w) d = Identity(c)
+        u = Transpose<perm=[3,1,0,2]>(f) }> y = Resize(a, "", "", s) }""",
+        {"w": (2, 1, 1, 4)},
+        opset=14,
+    )
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    result = layoutopt.convert(model, backend="canonical")
+    x = random_array((4, 1, 2, 2))
+    assert run(result.model, {"x": x})["y"].tolist() == run(model, {"x": x})["y"].tolist()
