@@ -176,15 +176,14 @@ def ops_of(source: Form, steps: Iterable[TransformStep], shape: Shape) -> Iterat
 def _written(source: Form, target: Form, shape: Shape) -> tuple[int, ...] | None:
     """Return a shape as Reshape takes it, None if it cannot be written.
 
-    Beside a copied size, which may be 0, none is left open by -1.
+    Beside a copied size, which may be 0, none is left open by -1.  A size of 0 would be a copied
+    one, and is left open.
     """
     found: list[int] = []
     for i, dim in enumerate(target):
         size = dim_size(dim, shape)
-        if size == 0:
-            return None
         if isinstance(size, int):
-            found.append(size)
+            found.append(size or -1)
         else:
             copied = i < len(source) and source[i] == dim and not is_group(dim)
             found.append(0 if copied else -1)

@@ -39,7 +39,7 @@ FREE: list[tuple[Form, Form, Shape, list[str]]] = [
     ((0, 1, 2), (1, 0, 2), (1, 4, "n"), ["Reshape"]),
     ((0, 1, 2), (1, 2, 0), (1, "n", "m"), ["Squeeze", "Unsqueeze"]),
     ((0, 1), (-1, 0, 1), ("n", "m"), ["Unsqueeze"]),
-    ((0, 1, 2), (1, 0, 2), (1, 0, 5), ["Squeeze", "Unsqueeze"]),
+    ((0, 1, 2), (1, 0, 2), (1, 0, 5), ["Reshape"]),
 ]
 """Forms before and after, the value's shape, and the ops that lead from one to the other."""
 
