@@ -139,6 +139,7 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
         _set_domains(model, hidden, UNREAD)
         found, carried, told = infer_shapes(model), CarriedShapes(), True
         while told:
+            carried.forget()
             for proved in (False, True):
                 while carried.tell(model, found, proved):
                     found = infer_shapes(model)
@@ -208,6 +209,11 @@ class CarriedShapes:
         self.proposed: set[tuple[int, str]] = set()
         self.ranked: set[tuple[int, str]] = set()
         self.results: set[tuple[int, str]] = set()
+
+    def forget(self) -> None:
+        """Propose again, as more is known of the graph around: sizes may be proved now."""
+        self.proposed.clear()
+        self.ranked.clear()
 
     def tell(self, model: ModelProto, inferred: ModelProto, proved: bool) -> bool:
         """Tell shapes of body inputs and results of loops in a model; return whether any changed.

@@ -21,7 +21,7 @@ from layoutopt.onnx.declared import (
 )
 from layoutopt.onnx.folding import fold, known_values
 from layoutopt.onnx.inference import with_shapes
-from layoutopt.onnx.protobuf import graphs, is_standard
+from layoutopt.onnx.protobuf import copied, graphs, is_standard
 from layoutopt.onnx.types import shape_of, turned_axes
 from layoutopt.onnx.validate import sort_nodes
 from layoutopt.onnx.weights import bare_model
@@ -163,9 +163,20 @@ def skeleton(model: ModelProto) -> ModelProto:
         bare = with_shapes(bare)
     told = types_of(bare.graph)
     unknown = {name for one in graphs(bare.graph) for name in results_of_unknown_ops(one)}
-    sizes = {name: kind for name, kind in declared.items() if name in unknown}
+    sizes = {name: _without_ones(kind) for name, kind in declared.items() if name in unknown}
     give_back(bare.graph, ranks_of(declared, told) | sizes, told)
     return with_shapes(bare)
+
+
+def _without_ones(kind: TypeProto | None) -> TypeProto | None:
+    """Return a declared type with sizes of 1 left open, as they say that axes may go anywhere."""
+    if kind is None or not kind.HasField("tensor_type"):
+        return kind
+    new = copied(kind)
+    for dim in new.tensor_type.shape.dim:
+        if dim.dim_value == 1:
+            dim.Clear()
+    return new
 
 
 def tell_operands(graph: GraphProto) -> bool:
