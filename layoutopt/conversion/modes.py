@@ -17,7 +17,14 @@ from layoutopt.conversion.required import Forms, Required, in_order, required
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.blocks import Cut, unchanged
 from layoutopt.conversion.rules.bodies import TIE, OpPart
-from layoutopt.conversion.rules.op import NARROW, Op, OperandLayouts, Shape
+from layoutopt.conversion.rules.op import (
+    BYTE_FLOATS,
+    NARROW,
+    SINCE_BYTE_FLOATS,
+    Op,
+    OperandLayouts,
+    Shape,
+)
 from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
 from layoutopt.conversion.rules.products import permuted_equation
 from layoutopt.conversion.rules.registry import category_of, is_unlettered, operator_of, remap
@@ -152,7 +159,8 @@ class ModeTable:
         their axes that :func:`~layoutopt.conversion.rules.registry.remap`
         takes.  All others have one.
         """
-        if op.name in self._written:
+        untransposed = op.element_type in BYTE_FLOATS and op.opset < SINCE_BYTE_FLOATS
+        if op.name in self._written or untransposed:
             time = 0 if self._times is None else self._times.written(op)
             return Modes((replace(as_written(op), time=time),), self._times is not None, True)
         with _as_option(op, self._requirements):

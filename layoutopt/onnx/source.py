@@ -21,7 +21,14 @@ from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import NetworkNames, unshadow
 from layoutopt.onnx.protobuf import bodies, copied, graphs, is_standard, versions_of
 from layoutopt.onnx.shapes import skeleton
-from layoutopt.onnx.types import TensorType, differ, rounds_of, turned_axes, types
+from layoutopt.onnx.types import (
+    UNSQUEEZED,
+    TensorType,
+    differ,
+    rounds_of,
+    turned_axes,
+    types,
+)
 from layoutopt.onnx.validate import check_functions, check_nodes, check_version
 from layoutopt.onnx.weights import overridable
 
@@ -139,6 +146,7 @@ class _Reader:
         self.scopes[scope] = proto
         self.shapes.update(types(known))
         self.shapes.update(_permuted(known, self.shapes))
+        self.shapes.update(_without_ones(self.shapes))
         values = {**values, **known_values(known)}
         given = {value.name for value in proto.input} if scope else set()
         weights = {} if scope else self.weights
@@ -205,7 +213,7 @@ class _Reader:
             op,
             inputs=(*node.input, *(x.name for body in inside for x in body.output)),
             outputs=(*node.output, *(x.name for body in inside for x in body.input)),
-            element_type=next((kind for kind in kinds if kind in NARROW), (*kinds, "")[0]),
+            element_type=next((kind for kind in kinds if kind in UNSQUEEZED), (*kinds, "")[0]),
             scope=scope,
             bodies=tuple(
                 Body(f"{name}/{k}", len(body.input), len(body.output), rounds)
@@ -237,6 +245,18 @@ def _permuted(
             told = dict(zip(turned_axes(node, rank), after.shape or (None,) * rank, strict=False))
             sizes = (None if told.get(n) is None else x for n, x in enumerate(before.shape))
             yield node.input[0], before._replace(shape=tuple(sizes))
+
+
+def _without_ones(shapes: Mapping[str, TensorType]) -> dict[str, TensorType]:
+    """Return tensors whose elements runtimes do not reshape, with sizes of 1 left open.
+
+    To move such an axis takes a transpose, as it does for others.
+    """
+    return {
+        name: kind._replace(shape=tuple(None if size == 1 else size for size in kind.shape))
+        for name, kind in shapes.items()
+        if kind.element_type in NARROW and kind.shape
+    }
 
 
 def _constants(

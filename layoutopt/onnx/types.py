@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.op import NARROW, Shape, Size
+from layoutopt.conversion.rules.op import BYTE_FLOATS, NARROW, Shape, Size
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TypeProto
@@ -15,7 +15,7 @@ TEXT_BYTES = 8
 """What a text counts for, of which only a reference is moved."""
 
 
-UNSQUEEZED = {*NARROW, "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}
+UNSQUEEZED = NARROW | BYTE_FLOATS
 """Types of elements whose axes of size 1 runtimes neither take away nor add."""
 
 

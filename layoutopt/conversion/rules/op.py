@@ -94,6 +94,12 @@ def _layout(text: str) -> Layout | None:
 NARROW = {"float4e2m1", "int2", "int4", "uint2", "uint4"}
 """Types of elements below a byte: runtimes transpose them, but neither reshape nor copy them."""
 
+BYTE_FLOATS = {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}
+"""Floats of a byte, which runtimes do not squeeze."""
+
+SINCE_BYTE_FLOATS = 21
+"""The operator set since which Transpose takes them."""
+
 LATEST = 22
 """The version of ONNX's operator set that ops follow where none is given."""
 
