@@ -44,7 +44,8 @@ class Desired(Requirements):
     op; else the op takes the same layouts without blocks.  Where nothing is desired of an operand
     it stays as it is written, unless it has the axes of the data, which it follows, or is weights:
     those of data with channels last are to be HWIO. Of an op whose axes have no letters of their
-    own it is desired of tensors with as many axes, others are as they come.
+    own it is desired of tensors with as many axes, others are as they come.  An op with more axes
+    than there are letters, four spatial ones, stays as it is written unless it is named.
     """
 
     # `types`, `names`: layouts of operands and results, by the type of op and by the name of one
@@ -90,10 +91,10 @@ class Desired(Requirements):
             return self._of_its_rank(op, given, len(shape))
         fitting = for_axes(given, written.logical) if written else given
         if fitting is None:
-            wanted = self.layouts(op)
-            if wanted is self.default:
-                return written or given
             axes = written.axes if written else ""
+            by_type = op.name not in self.names
+            if self.layouts(op) is self.default or (by_type and "*" in axes):
+                return written or given
             raise InputError(f"{op}: the desired {given} is no order of its axes {', '.join(axes)}")
         blocks = self.divides(op) or (self.padding and may_pad(op) and self._sizes_known(op))
         return fitting if blocks else without_blocks(fitting)
