@@ -234,7 +234,7 @@ class _Simplifier:
             node = left.popleft()
             rename(node, same)
             if node.op_type == "Transpose" and self.keys.is_standard(node):
-                self._compose(node, turned)
+                self._compose(node, turned, fixed)
             inlined = self._branch(graph, node, scope)
             inlined = self._as_gather(graph, node, scope) if inlined is None else inlined
             if inlined is not None:
@@ -269,8 +269,11 @@ class _Simplifier:
         self.again |= not scope.constants.keys().isdisjoint(renamed)  # which have no such name yet
         set_items(graph.node, _with_names(kept, renamed))
 
-    def _compose(self, node: NodeProto, turned: dict[str, NodeProto]) -> None:
-        """Let a Transpose of a Transpose read what that one reads; one of no axes is Identity."""
+    def _compose(self, node: NodeProto, turned: dict[str, NodeProto], fixed: set[str]) -> None:
+        """Let a Transpose of a Transpose read what that one reads; one of no axes is Identity.
+
+        That is but for ``fixed`` results that Identity does not make.
+        """
         from onnx import helper
 
         turned[node.output[0]] = node
@@ -286,7 +289,8 @@ class _Simplifier:
             for one in both:
                 order = [order[axis] for axis in turned_axes(one, len(shape))]
         node.input[0] = both[0].input[0]
-        if order and order == sorted(order) and (known is not None or not given):
+        plain = node.output[0] not in fixed or self._may_copy(node.input[0])
+        if order and order == sorted(order) and plain and (known is not None or not given):
             node.op_type = "Identity"
             del node.attribute[:], turned[node.output[0]]
         elif len(both) > 1:

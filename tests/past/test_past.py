@@ -294,3 +294,12 @@ def test_sizes_of_a_resize_that_a_caller_may_replace_are_a_vector() -> None:
     result = layoutopt.convert(model, backend="canonical")
     x = random_array((4, 1, 2, 2))
     assert run(result.model, {"x": x})["y"].tolist() == run(model, {"x": x})["y"].tolist()
+
+
+def test_outputs_of_four_bits_that_are_inputs_are_no_copies() -> None:
+    """Runtimes transpose them in no other order, but have no Identity."""
+    text = """g (int4[4,3] x) => (int4[4,3] y, int4[4,3] z) {
+    a = Transpose(x) y = Transpose(a) z = Transpose(a) }"""
+    result = layoutopt.convert(network(text, opset=24, ir=10))
+    assert result.after.transforms == 0
+    assert [node.op_type for node in result.model.graph.node] == ["Transpose", "Transpose"]
