@@ -57,24 +57,42 @@ def infer_shapes(model: ModelProto, *, as_onnx: bool = False, **options: bool) -
     below 0, which mean that they are not known, are taken away.  Options are those of
     ``onnx.shape_inference.infer_shapes``.
     """
-    from onnx import shape_inference
-
     _without_negative_sizes(model)
     types = {node.op_type for node in all_nodes(model.graph)}
-    asked = types & (NEEDING_TYPES if as_onnx else NEEDING_TYPES | {"Attention"})
+    asked = types & NEEDING_TYPES
     if any(x in SHRINKING or type_facts(x).takes_room for x in types):
         asked |= types & {"Slice"}
-    untyped = _untyped(model, asked, options.get("data_prop", False)) if asked else []
-    _set_domains(model, untyped, UNREAD)
-    try:
-        found = shape_inference.infer_shapes(model, **options)
-    finally:
-        _set_domains(model, untyped, "")
-    _set_domains(found, untyped, "")
+    left_out = _untyped(model, asked, options.get("data_prop", False)) if asked else set()
+    found = _inferred_without(model, left_out, options)
+    while "Attention" in types and not as_onnx and (misread := _misread(found) - left_out):
+        left_out |= misread
+        found = _inferred_without(model, left_out, options)
     return found
 
 
-def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> list[int]:
+def _inferred_without(
+    model: ModelProto, numbers: Collection[int], options: Mapping[str, bool]
+) -> ModelProto:
+    """Return what ONNX infers of a model where nothing is known of some of its nodes."""
+    from onnx import shape_inference
+
+    _set_domains(model, numbers, UNREAD)
+    try:
+        found = shape_inference.infer_shapes(model, **options)
+    finally:
+        _set_domains(model, numbers, "")
+    _set_domains(found, numbers, "")
+    return found
+
+
+def _misread(model: ModelProto) -> set[int]:
+    """Return the numbers of nodes whose results have sizes that ONNX made up."""
+    kinds, every = _kinds(model.graph), enumerate(all_nodes(model.graph))
+    shapes = ((k, x, [shape_of(kinds.get(name)) for name in x.input]) for k, x in every)
+    return {k for k, x, known in shapes if is_misread_product(type_of(x), known)}
+
+
+def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> set[int]:
     """Return the numbers of nodes that need to know a type that ONNX does not infer.
 
     Nodes of the types ``asked`` are left out at first, and come in as what they are given becomes
@@ -90,7 +108,9 @@ def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> list
         node.domain = UNREAD
     while left:
         kinds = _kinds(shape_inference.infer_shapes(trial, data_prop=data_prop).graph)
-        ready = [k for k, x in left.items() if _is_told(x, kinds)]
+        shaped = {name for name, kind in kinds.items() if kind.tensor_type.HasField("shape")}
+        told = {"Slice": shaped}
+        ready = [k for k, x in left.items() if x.input[0] in told.get(x.op_type, kinds)]
         if not ready:
             break
         for node in map(left.pop, ready):
@@ -99,15 +119,7 @@ def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> list
             if min(shape, default=0) < 0:
                 raise InputError(f"{node.input[0]!r} would have a size below 0: {shape}")
             node.domain = ""
-    return [k for k, node in left.items() if node.op_type != "Slice"]
-
-
-def _is_told(node: NodeProto, kinds: Mapping[str, TypeProto]) -> bool:
-    """Return whether enough is known of what a node is given to infer what it makes of it."""
-    if node.op_type == "Attention":
-        return not is_misread_product(node.op_type, [shape_of(kinds.get(x)) for x in node.input])
-    kind = kinds.get(node.input[0])
-    return kind is not None and (node.op_type != "Slice" or kind.tensor_type.HasField("shape"))
+    return {k for k, node in left.items() if node.op_type != "Slice"}
 
 
 def _kinds(graph: GraphProto) -> dict[str, TypeProto]:
