@@ -33,7 +33,6 @@ from layoutopt.onnx.protobuf import (
 )
 from layoutopt.onnx.types import differ, fill_type, set_shape, shape_of, typed
 from layoutopt.onnx.validate import schema
-from layoutopt.onnx.weights import overridable
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
@@ -123,7 +122,7 @@ def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> set[
 
 
 def _kinds(graph: GraphProto) -> dict[str, TypeProto]:
-    """Return the types of a graph's tensors, and of those inside, by name."""
+    """Return the types of a graph's tensors, and of those inside, by name, as they are declared."""
     kinds = {x.name: _type(x) for one in graphs(graph) for x in one.initializer}
     values = (x for one in graphs(graph) for x in (*one.value_info, *one.output, *one.input))
     return kinds | {x.name: x.type for x in values if x.type.WhichOneof("value")}
@@ -433,13 +432,10 @@ def _tell_elements(model: ModelProto, inferred: ModelProto) -> bool:
     It goes on from no result of which it does not know that type, as the keys and values that an
     Attention gives back.
     """
-    every = [x for g in graphs(inferred.graph) for x in (*g.value_info, *g.output, *g.input)]
-    named, told, versions = {x.name for x in every}, False, versions_of(model)
-    types = {x.name: _type(x) for graph in graphs(inferred.graph) for x in graph.initializer}
-    types.update((x.name, x.type) for x in every)
+    types, told, versions = _kinds(inferred.graph), False, versions_of(model)
     for graph in graphs(model.graph):
         for node in graph.node:
-            unknown = [n for n, name in enumerate(node.output) if name and name not in named]
+            unknown = [n for n, name in enumerate(node.output) if name and name not in types]
             known = (
                 schema(node.op_type, versions.get("", 0)) if unknown and not node.domain else None
             )
@@ -502,14 +498,8 @@ def tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
     """
     from onnx import TensorProto
 
-    held, known = overridable(model), set[str]()
-    types: dict[str, int] = {}
-    for graph in graphs(inferred.graph):
-        known.update(x.name for x in graph.initializer if x.name not in held)
-        for value in (*graph.value_info, *graph.output, *graph.input):
-            if value.type.tensor_type.HasField("shape"):
-                known.add(value.name)
-            types[value.name] = value.type.tensor_type.elem_type
+    kinds = _kinds(inferred.graph)
+    known = {name for name, kind in kinds.items() if kind.tensor_type.HasField("shape")}
     places = (
         (node, place) for node in all_nodes(model.graph) for place in VECTORS.get(node.op_type, ())
     )
@@ -520,7 +510,8 @@ def tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
         made = {name for node in graph.node for name in node.output}
         for name in sorted(wanted & {*every, *made}):
             tensor = (every.get(name) or graph.value_info.add(name=name)).type.tensor_type
-            tensor.elem_type = tensor.elem_type or types.get(name) or TensorProto.INT64
+            element = kinds[name].tensor_type.elem_type if name in kinds else 0
+            tensor.elem_type = tensor.elem_type or element or TensorProto.INT64
             told |= not tensor.HasField("shape")
             if not tensor.HasField("shape"):
                 tensor.shape.dim.add()
