@@ -364,8 +364,9 @@ class ConversionGraph:
         if known != op.input_shapes:
             op = replace(op, input_shapes=known)
         found = tuple(map(checked_shape, shapes))
-        if None in found:
-            found = tuple(b if a is None else a for a, b in zip(found, infer(op), strict=True))
+        if None in found or (op.type == "Transpose" and None in (found[0] or ())):
+            pairs = zip(found, infer(op), strict=True)  # a value has one shape
+            found = tuple(b if a is None or (b and None in a) else a for a, b in pairs)
         if found != op.output_shapes:
             op = replace(op, output_shapes=found)
         for n, shape in enumerate(op.output_shapes):
