@@ -237,6 +237,7 @@ ROWS: list[Operator] = [
     *_light("Hardmax", axes.flattened_hardmax),
     *_light("Hardmax", axes.axis_rule(-1), since=13, gradient=gradients.FLAT),
     *_light("LayerNormalization RMSNormalization", axes.normalised_tail, **TAIL_NORMALISATION),
+    *_light("SimplifiedLayerNormalization", axes.normalised_tail, like=FIRST, **TAIL_NORMALISATION),
     *_light("LogSoftmax Softmax", axes.flattened_softmax),
     *_light(
         "LogSoftmax Softmax",

@@ -136,7 +136,7 @@ def quantised_product(scope: Scope) -> bool:
     scale = scope.constant(np.abs(scope.number(sizes, "float32")) + np.float32(0.25))
     zero = scope.constant(np.zeros(sizes, scope.visible()[w].dtype))
     bias = scope.constant(scope.number([columns], "float32"))
-    if draw.random() < 0.5:
+    if scope.visible()[name].size and draw.random() < 0.5:  # a sum of nothing is left unwritten
         inputs = [name, w, scale, draw.choice((zero, ""))]
         inputs += [bias] if draw.random() < 0.5 else []
         return _one(scope, "DynamicQuantizeMatMul", inputs)
