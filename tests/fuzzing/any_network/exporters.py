@@ -337,7 +337,8 @@ def rotated(scope: Scope) -> bool:
     heads = 1
     if value.ndim == 3:
         batch, steps, size = value.shape
-        heads = draw.choice([k for k in range(1, size + 1) if size % (2 * k) == 0] or [size])
+        even = [k for k in range(1, size + 1) if size % (2 * k) == 0]
+        heads = draw.choice(even or [max(size, 1)])
         size //= heads
     else:
         batch, _, steps, size = value.shape
