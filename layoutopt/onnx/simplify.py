@@ -367,23 +367,12 @@ class _Simplifier:
         each, rooted = set[str](), set[str]()
         made: dict[str, NodeProto] = {}
         nodes = list[Any]()
-
-        def separate(node: NodeProto, place: int) -> None:
-            """Let a node read a copy that nobody else reads."""
-            name = node.input[place]
-            reads[name] -= 1
-            copies = list(self._copies(graph, name, made))
-            node.input[place] = copies[-1].output[0]
-            made.update((copy.output[0], copy) for copy in copies)
-            for group in (each, rooted):
-                group.update(copy.output[0] for copy in copies if name in group)
-            nodes.extend(copies)
-
         for node in graph.node:
             for one in (x for body in bodies(node) for x in all_nodes(body) if _is_view(x)):
                 name = one.input[0]
                 if one.output[0] in leading and name in each | rooted and reads[name] > 1:
-                    separate(one, 0)
+                    reads[name] -= 1
+                    nodes += self._separated(graph, one, 0, made, (each, rooted))
             standard = self.keys.is_standard(node)
             known = constants.issuperset({*node.input} - {""})
             own = standard or node.domain == "com.microsoft"
@@ -402,7 +391,8 @@ class _Simplifier:
             for k, name in enumerate(node.input):
                 leads = view and not k and result in leading and name in rooted
                 if name in taken if name in each else (leads and reads[name] > 1):
-                    separate(node, k)
+                    reads[name] -= 1
+                    nodes += self._separated(graph, node, k, made, (each, rooted))
                 taken.add(node.input[k])
             moved = view and result in leading | behind and self._moves_ones(node)
             if moved or (node.op_type == "Transpose" and node.input[0] in each):
@@ -414,6 +404,26 @@ class _Simplifier:
             nodes.append(node)
         if len(nodes) > len(graph.node):
             set_items(graph.node, nodes)
+
+    def _separated(
+        self,
+        graph: GraphProto,
+        node: NodeProto,
+        place: int,
+        made: dict[str, NodeProto],
+        groups: Iterable[set[str]],
+    ) -> list[NodeProto]:
+        """Let a node read a copy that nobody else reads; return the nodes that make it.
+
+        They are added to what is ``made``, and the results to the ``groups`` of the original.
+        """
+        name = node.input[place]
+        copies = list(self._copies(graph, name, made))
+        node.input[place] = copies[-1].output[0]
+        made.update((copy.output[0], copy) for copy in copies)
+        for group in groups:
+            group.update(copy.output[0] for copy in copies if name in group)
+        return copies
 
     def _moves_ones(self, node: NodeProto) -> bool:
         """Return whether a view only adds or takes away axes of size 1, in all orders of axes."""

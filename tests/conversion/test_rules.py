@@ -77,7 +77,7 @@ def test_every_standard_op_is_known_or_listed_as_opaque() -> None:
     schemas = onnx.defs.get_all_schemas_with_history()
     standard = {schema.name for schema in schemas if schema.domain == ""}
     own = {name: entries for name, entries in OPERATORS.items() if "::" not in name}
-    assert standard == set(own)
+    assert standard | {"SimplifiedLayerNormalization"} == set(own)  # which is onnxruntime's
     for entries in own.values():
         assert all((one.category is Category.OPAQUE) == (one.reason != "") for one in entries)
 
