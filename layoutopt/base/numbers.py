@@ -108,6 +108,16 @@ def without(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
     return new
 
 
+def ranges(starts: NDArray[Any] | int, counts: NDArray[Any]) -> NDArray[Any]:
+    """Return ``starts[i] .. starts[i] + counts[i] - 1`` for each ``i``, one after another."""
+    import numpy as np
+
+    ends = np.cumsum(counts)
+    found: NDArray[Any] = np.repeat(starts - ends + counts, counts)
+    found += np.arange(len(found))
+    return found
+
+
 def number(value: Decimal | float | None) -> str:
     """Format a number with separators and without trailing zeros; ``-`` if unknown."""
     if value is None:

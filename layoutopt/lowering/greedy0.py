@@ -31,7 +31,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from layoutopt.base.limits import Limits
-from layoutopt.base.numbers import to_integers, unique
+from layoutopt.base.numbers import ranges, to_integers, unique
 from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.ops import Array, Expand, KeepsOrder, Kind, Shape, size
 from layoutopt.graphs.store import GraphStore
@@ -227,10 +227,9 @@ class ForwardMaps:
         """
         first = self.starts[places]
         counts = self.starts[places + 1] - first
-        ends = np.cumsum(counts)
-        if not len(ends) or not ends[-1]:
+        rows = ranges(first, counts)
+        if not len(rows):
             return
-        rows = np.repeat(first - ends + counts, counts) + np.arange(ends[-1])
         order = np.argsort(self.reader[rows], kind="stable")
         rows, origin = rows[order], np.repeat(places, counts)[order]
         reader = self.reader[rows]

@@ -5,7 +5,8 @@ Small graphs are walked in Python, which spares loading SciPy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,18 +30,32 @@ def components(nodes: int, first: NDArray[Any], second: NDArray[Any]) -> tuple[i
         matrix = coo_array((np.ones(len(first), bool), (first, second)), shape=(nodes, nodes))
         count, of = connected_components(matrix, directed=False)
         return int(count), of
-    parent = list(range(nodes))
-
-    def root(u: int) -> int:
-        while parent[u] != u:
-            parent[u] = u = parent[parent[u]]
-        return u
-
+    sets = DisjointSets(nodes)
     for u, v in zip(first.tolist(), second.tolist(), strict=True):
-        parent[root(u)] = root(v)
+        sets.join(u, v)
     number: dict[int, int] = {}
-    found = [number.setdefault(root(u), len(number)) for u in range(nodes)]
+    found = [number.setdefault(sets.find(u), len(number)) for u in range(nodes)]
     return len(number), np.array(found, np.int32)
+
+
+class DisjointSets:
+    """Disjoint sets of the numbers ``0 .. count - 1``, each named by its smallest number."""
+
+    def __init__(self, count: int) -> None:
+        self._above = list(range(count))
+
+    def find(self, x: int) -> int:
+        """Return the name of the set of a number."""
+        above = self._above
+        while above[x] != x:
+            above[x] = x = above[above[x]]
+        return x
+
+    def join(self, x: int, y: int) -> bool:
+        """Join the sets of two numbers; return whether there were two."""
+        x, y = self.find(x), self.find(y)
+        self._above[max(x, y)] = min(x, y)
+        return x != y
 
 
 def reached(starts: Iterable[Node], near: Callable[[Node], Iterable[Node]]) -> list[Node]:
@@ -56,42 +71,31 @@ def reached(starts: Iterable[Node], near: Callable[[Node], Iterable[Node]]) -> l
 
 
 def strong_components(arcs: Iterable[tuple[Node, Node]]) -> list[list[Node]]:
-    """Return the strongly connected components of a directed graph (Tarjan, 1972)."""
-    after: dict[Node, list[Node]] = {}
+    """Return the strongly connected components of a directed graph.
+
+    The last node that a depth-first search leaves lies in a component that no other one leads to:
+    what leads back to it is that component (Kosaraju; Sharir, Comput. Math. Appl. 7, 1981).
+    """
+    after: dict[Node, list[Node]] = defaultdict(list)
+    before: dict[Node, list[Node]] = defaultdict(list)
     for u, v in arcs:
-        after.setdefault(u, []).append(v)
-        after.setdefault(v, [])
-    number: dict[Node, int] = {}
-    low: dict[Node, int] = {}
-    found: list[list[Node]] = []
-    closed: set[Node] = set()
-    open_nodes: list[Node] = []
-    for begin in after:
-        if begin in number:
-            continue
-        path: list[tuple[Node, Iterator[Node]]] = [(begin, iter(after[begin]))]
-        number[begin] = low[begin] = len(number)
-        open_nodes.append(begin)
-        while path:
-            u, rest = path[-1]
-            for v in rest:
-                if v not in number:
-                    number[v] = low[v] = len(number)
-                    open_nodes.append(v)
-                    path.append((v, iter(after[v])))
-                    break
-                if v not in closed:
-                    low[u] = min(low[u], number[v])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[u])
-                if low[u] == number[u]:
-                    members = [open_nodes.pop()]
-                    while members[-1] != u:
-                        members.append(open_nodes.pop())
-                    found.append(members)
-                    closed.update(members)
+        after[u].append(v)
+        before[v].append(u)
+    left: list[Node] = []  # nodes in the order in which a search leaves them
+    known: set[Node] = set()
+    todo = [(u, False) for u in dict.fromkeys([*after, *before])]
+    while todo:
+        u, done = todo.pop()
+        if done:
+            left.append(u)
+        elif u not in known:
+            known.add(u)
+            todo += [(u, True), *((v, False) for v in after.get(u, ()))]
+    found = []
+    for u in reversed(left):
+        if u in known:
+            found.append(reached([u], lambda v: [w for w in before.get(v, ()) if w in known]))
+            known.difference_update(found[-1])
     return found
 
 

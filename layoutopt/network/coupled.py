@@ -38,6 +38,7 @@ from layoutopt.network.costs.solve import (
     LARGEST,
     SHARE,
     WrittenWork,
+    answered,
     cells,
     forbid,
     solve_parts,
@@ -88,18 +89,11 @@ def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer
     except TimeoutError:
         stopped = limits.stopped or Stopped.TIME_LIMIT
         return CostAnswer(stopped=stopped, labelling=start)
-    best, cost = solver.best, solver.worth
+    best, proof = solver.best, None
     labels = None if best is None else closed.restore(np.array(best, np.int64))
-    if cost is not None and cost < bound:
-        raise InternalError(f"a labelling costs {cost}, less than the bound {bound}")
-    stopped = Stopped.FINISHED
-    if cost != bound:
-        timed = limits.deadline < inf
-        stopped = limits.stopped or (Stopped.TIME_LIMIT if timed else Stopped.SIZE_LIMIT)
-    proof = None
     if solver.log is not None and not any(domain.open for domain in network.domains):
         proof = Proof(solver.log, np.arange(len(network)))
-    return CostAnswer(objective=cost, bound=bound, labelling=labels, stopped=stopped, proof=proof)
+    return answered(network, labels, bound, limits, proof)
 
 
 class _Solver:

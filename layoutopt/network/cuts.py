@@ -17,7 +17,7 @@ alternatives it is Kovtun's partial optimality (2003).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,6 +37,7 @@ from layoutopt.network.problem import (
     merge_parallel,
     restored_names,
     reward_table,
+    take,
 )
 
 if TYPE_CHECKING:
@@ -338,7 +339,6 @@ def fix(problem: Labelling, labels: IntArray) -> Reduction:
     It must be sound to take these labels; nothing here checks that.
     """
     stays = labels < 0
-    place = np.cumsum(stays) - 1
     u, v = problem.edges.T
     node, label = problem.reward_at.T
     constant = exact_sum(problem.rewards[~stays[node] & (labels[node] == label)])
@@ -350,18 +350,8 @@ def fix(problem: Labelling, labels: IntArray) -> Reduction:
         ends.append(np.column_stack([near[tied], labels[far[tied]]]))
         weights.append(problem.weights[tied])
     at, rewards = merge_parallel(np.concatenate(ends), np.concatenate(weights))
-    inner = stays[u] & stays[v]
-    bans = problem.banned[stays[problem.banned[:, 0]]]
-    small = Labelling(
-        int(stays.sum()),
-        problem.labels,
-        place[problem.edges[inner]],
-        problem.weights[inner],
-        np.column_stack([place[at[:, 0]], at[:, 1]]),
-        rewards,
-        np.column_stack([place[bans[:, 0]], bans[:, 1]]),
-    )
     kept = np.flatnonzero(stays)
+    small = take(replace(problem, reward_at=at, rewards=rewards), kept)
 
     def restore(own: IntArray) -> IntArray:
         full = labels.copy()

@@ -9,7 +9,12 @@ import numpy as np
 
 from layoutopt.network.components import components
 from layoutopt.network.network import Array, Domain, Network
-from layoutopt.network.problem import exact_integers, merge_parallel, own_fresh
+from layoutopt.network.problem import (
+    exact_integers,
+    merge_parallel,
+    own_fresh,
+    restored_names,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,10 +27,7 @@ class Merged:
 
     def restore(self, labels: Array) -> Array:
         """Return labels of the larger network."""
-        sizes = self.network.sizes
-        owner = self.first[np.maximum(labels - sizes, 0)]
-        whole = np.where(labels < sizes, labels, sizes + owner)
-        return np.asarray(whole[self.of])
+        return restored_names(labels, self.first, self.network.sizes)[self.of]
 
     def cut(self, labels: Array) -> Array:
         """Return labels of the smaller network."""

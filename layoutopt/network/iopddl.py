@@ -24,6 +24,7 @@ import numpy as np
 
 from layoutopt.base import files
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import ranges
 from layoutopt.network.network import Array, CostTable, Domain, Network, Usage, span_windows
 
 FORBIDDEN = 10**18
@@ -249,9 +250,7 @@ def _network(text: _Stream, parts: _Parts) -> Network:
 
 def _label_numbers(sizes: Array) -> Array:
     """Return node and label of all labels, shape ``(labels, 2)``."""
-    ends = np.cumsum(sizes)
-    node = np.repeat(np.arange(len(sizes)), sizes)
-    return np.column_stack([node, np.arange(len(node)) - (ends - sizes)[node]])
+    return np.column_stack([np.repeat(np.arange(len(sizes)), sizes), ranges(0, sizes)])
 
 
 def _shaped(

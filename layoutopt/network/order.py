@@ -23,7 +23,16 @@ from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.components import strong_components
 from layoutopt.network.parts import solve_parts
-from layoutopt.network.problem import IntArray, Labelling, Parts, Precedence, split, take, without
+from layoutopt.network.problem import (
+    IntArray,
+    Labelling,
+    Parts,
+    Precedence,
+    restored_names,
+    split,
+    take,
+    without,
+)
 
 Arc = tuple[int, int]
 
@@ -112,13 +121,10 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     told = limits.restated(lambda x: x + low, lambda x: x + high)
     found = _Decomposition(order, coupled, told).run()
     labels = np.zeros(problem.nodes, np.int64)
-    own = free.labelling
-    named = problem.labels
-    labels[alone] = np.where(own < named, own, named + alone[np.maximum(own - named, 0)])
+    labels[alone] = restored_names(free.labelling, alone, problem.labels)
     for part, result in zip(coupled, found.results, strict=True):
-        own = result.labelling
-        table = np.concatenate([part.labels, named + part.nodes])
-        labels[part.nodes] = table[own]
+        table = np.concatenate([part.labels, problem.labels + part.nodes])
+        labels[part.nodes] = table[result.labelling]
     stopped = found.stopped if free.stopped is Stopped.FINISHED else free.stopped
     return Result(
         objective=problem.value(labels),

@@ -28,6 +28,7 @@ from layoutopt.network.problem import (
     exact_integers,
     merge_parallel,
     split,
+    with_numbers,
 )
 from layoutopt.network.solvers.relaxation import HOPS, Ascent, begin, field_of, fits, worth
 
@@ -309,9 +310,10 @@ def simple_answer(part: Labelling, limits: Limits, start: IntArray) -> Result:
 
 
 def _scaled(part: Labelling, unit: int) -> Labelling:
+    """Return a part in a larger unit, rounded down."""
     weights = exact_integers([w // unit for w in part.weights.tolist()])
     rewards = exact_integers([r // unit for r in part.rewards.tolist()])
-    return replace(part, weights=weights, rewards=rewards)
+    return with_numbers(part, weights, rewards)
 
 
 def _rounded(part: Labelling, limits: Limits, start: IntArray) -> Result:
@@ -322,14 +324,6 @@ def _rounded(part: Labelling, limits: Limits, start: IntArray) -> Result:
     """
     unit = part.total() // (ROUNDED_FROM // 2)
     small = _scaled(part, unit)
-    keep, earn = small.weights != 0, small.rewards != 0
-    small = replace(
-        small,
-        edges=small.edges[keep],
-        weights=small.weights[keep],
-        reward_at=small.reward_at[earn],
-        rewards=small.rewards[earn],
-    )
     rest = sum(x % unit for x in (*part.weights.tolist(), *part.rewards.tolist()))
     told = limits.per(unit).restated(lambda x: x, lambda x: x + -(-rest // unit))
     inner = solve_parts(small, told, start)

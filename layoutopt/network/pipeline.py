@@ -28,7 +28,13 @@ from layoutopt.network.network import (
     Usage,
     spans_of,
 )
-from layoutopt.network.problem import Labelling, exact_integers, merge_parallel, own_fresh
+from layoutopt.network.problem import (
+    Labelling,
+    exact_integers,
+    merge_parallel,
+    own_fresh,
+    restored_names,
+)
 
 if TYPE_CHECKING:
     from layoutopt.network.conflict import NetworkConflict
@@ -433,9 +439,7 @@ def closed(
         if answer.labelling is None:
             labels = None
         elif labels is not None:
-            found, sizes = answer.labelling, part.sizes
-            fresh = sizes + nodes[np.maximum(found - sizes, 0)]
-            labels[nodes] = np.where(found < sizes, found, fresh)
+            labels[nodes] = restored_names(answer.labelling, nodes, part.sizes)
     objective = None if labels is None else network.cost(labels)
     return CostAnswer(objective=objective, bound=bound, labelling=labels, stopped=stopped)
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
-from layoutopt.base.numbers import unique
+from layoutopt.base.numbers import ranges, unique
 from layoutopt.base.result import Result
 from layoutopt.network.components import components, reachable
 
@@ -147,6 +147,18 @@ Method: TypeAlias = Callable[[Labelling, Limits, "IntArray | None"], Result]
 """A solver of labelling problems, which may begin with a labelling."""
 
 
+def with_numbers(problem: Labelling, weights: WeightArray, rewards: WeightArray) -> Labelling:
+    """Return a problem with other weights and rewards; what is 0 then goes."""
+    stays, earns = weights != 0, rewards != 0
+    return replace(
+        problem,
+        edges=problem.edges[stays],
+        weights=weights[stays],
+        reward_at=problem.reward_at[earns],
+        rewards=rewards[earns],
+    )
+
+
 def banned(problem: Labelling, labels: IntArray) -> IntArray:
     """Return which nodes have a label that they must not take: shape ``(nodes,)``."""
     node, label = problem.banned.T
@@ -226,9 +238,7 @@ def matches(one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:
     order = np.argsort(two, kind="stable")
     begin, end = (np.searchsorted(two[order], one, side=side) for side in ("left", "right"))
     counts = end - begin
-    last = np.cumsum(counts)
-    at = np.repeat(begin - last + counts, counts) + np.arange(int(counts.sum()))
-    return np.repeat(np.arange(len(one)), counts), order[at]
+    return np.repeat(np.arange(len(one)), counts), order[ranges(begin, counts)]
 
 
 def fresh_needed(problem: Labelling) -> int:
@@ -310,8 +320,11 @@ def own_fresh(labels: IntArray, named: IntArray | int) -> IntArray:
     return found
 
 
-def restored_names(labels: IntArray, kept: IntArray, named: int) -> IntArray:
-    """Return labels of a small problem's nodes as labels of the large problem."""
+def restored_names(labels: IntArray, kept: IntArray, named: IntArray | int) -> IntArray:
+    """Return labels of a small problem's nodes as labels of the large problem.
+
+    ``kept`` are the nodes of the large one that they are; ``named`` is as in :func:`own_fresh`.
+    """
     return np.where(labels < named, labels, named + kept[np.maximum(labels - named, 0)])
 
 
@@ -380,7 +393,7 @@ def split(problem: Labelling) -> Parts:
 
 
 def take(problem: Labelling, nodes: IntArray) -> Labelling:
-    """Return the part of a problem on some nodes, ascending, which no edge joins to the others."""
+    """Return the part of a problem without order rules on some nodes, which are ascending."""
     inside = np.zeros(problem.nodes, bool)
     inside[nodes] = True
     place = np.cumsum(inside) - 1
@@ -388,7 +401,7 @@ def take(problem: Labelling, nodes: IntArray) -> Labelling:
     def kept(at: IntArray) -> IntArray:
         return np.column_stack([place[at[:, 0]], at[:, 1]])
 
-    edges = inside[problem.edges[:, 0]]
+    edges = inside[problem.edges].all(axis=1)
     earns = inside[problem.reward_at[:, 0]]
     return Labelling(
         len(nodes),

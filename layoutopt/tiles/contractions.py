@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.arguments import integers, least
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import ranges
 from layoutopt.base.result import outer_sum
 from layoutopt.tiles.blocks import Array, Steps, TileMap
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory
@@ -143,9 +144,9 @@ def _choices(tried: Sequence[Array], most: int) -> Array | None:
         if fitting.sum() > MOST_SPLITS:
             return None
         row = np.repeat(np.arange(len(rows)), fitting)
-        column = np.arange(len(row)) - np.repeat(np.cumsum(fitting) - fitting, fitting)
-        rows = np.column_stack([rows[row], counts[column]])
-        products = products[row] * counts[column]
+        own = counts[ranges(0, fitting)]
+        rows = np.column_stack([rows[row], own])
+        products = products[row] * own
     return rows
 
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt.base.errors import InternalError
+from layoutopt.base.numbers import ranges
 from layoutopt.lowering.classes.families import NOTHING
 from layoutopt.lowering.classes.orbits import Orbits
 from layoutopt.lowering.elements.numbering import distinct
@@ -38,9 +39,7 @@ class Representatives:
     def indices(self, runs: IntArray) -> IntArray:
         """Return the positions of all kept values of some runs, run by run."""
         count = self.orbits.count[self.orbits.runs.strand[runs]]
-        step = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-        found: IntArray = np.repeat(self.base[runs], count) + step
-        return found
+        return ranges(self.base[runs], count)
 
 
 def keep_cells(orbits: Orbits) -> Representatives:
@@ -53,7 +52,7 @@ def keep_cells(orbits: Orbits) -> Representatives:
     for a, b in pairwise(runs.first.tolist()):
         own = count[a:b]
         found.append(np.repeat(np.arange(a, b), own))
-        places.append(np.arange(int(own.sum())) - np.repeat(np.cumsum(own) - own, own))
+        places.append(ranges(0, own))
     return Representatives(orbits, base, tuple(found), tuple(places))
 
 

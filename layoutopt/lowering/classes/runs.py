@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutopt.base.errors import SizeError
-from layoutopt.base.numbers import union, unique, without
+from layoutopt.base.numbers import ranges, union, unique, without
 from layoutopt.base.result import outer_sum
 from layoutopt.lowering.classes.families import NOTHING, Relation
 from layoutopt.lowering.classes.slots import Slot, SlotBlock
@@ -337,7 +337,7 @@ def _joins(runs: Runs, one: Segments) -> Joins:
     """Return the runs that a block relates."""
     a = runs.at(one.out, one.out_start)
     count = runs.at(one.out, one.out_start + one.length - 1) - a + 1
-    step = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    step = ranges(0, count)
     out, sign = np.repeat(a, count) + step, np.repeat(one.sign, count)
     mark = np.repeat(np.zeros_like(count) if one.mark is None else one.mark, count)
     if one.inp == NOTHING:

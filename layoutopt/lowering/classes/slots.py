@@ -18,6 +18,7 @@ import numpy as np
 from layoutopt.base.errors import SizeError
 from layoutopt.graphs.ops import Shape
 from layoutopt.lowering.classes.families import NOTHING, Loop, Relation, System, without_unit_loops
+from layoutopt.network.components import DisjointSets
 from layoutopt.network.problem import IntArray
 
 FAMILIES_LIMIT = 2 * 10**5
@@ -260,24 +261,6 @@ class Slotted:
     constants: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 
-class _Union:
-    """Disjoint sets of numbers."""
-
-    def __init__(self, count: int) -> None:
-        self.above = list(range(count))
-
-    def find(self, x: int) -> int:
-        while self.above[x] != x:
-            self.above[x] = self.above[self.above[x]]
-            x = self.above[x]
-        return x
-
-    def join(self, x: int, y: int) -> bool:
-        x, y = self.find(x), self.find(y)
-        self.above[max(x, y)] = min(x, y)
-        return x != y
-
-
 def find_slots(
     system: System, chains: Chains, together: Sequence[Iterable[tuple[int, int]]] = ()
 ) -> Slotted:
@@ -286,7 +269,7 @@ def find_slots(
     For each part, ranges of digits, first and last, that are ``together`` share a slot.
     """
     first = np.cumsum([0, *(len(chain) + 1 for chain in chains)]).tolist()
-    union = _Union(first[-1])
+    union = DisjointSets(first[-1])
     for p, ranges in enumerate(together):
         for low, high in ranges:
             for d in range(low, high):
@@ -318,7 +301,7 @@ Home = list[tuple[int, int]]
 
 
 def _homes(
-    system: System, family: Relation, chains: Chains, first: Sequence[int], union: _Union
+    system: System, family: Relation, chains: Chains, first: Sequence[int], union: DisjointSets
 ) -> Home:
     """Join the digits that carry into each other, and return each loop's."""
     sides = []
@@ -370,7 +353,7 @@ def _span(family: Relation, side: int, loops: Sequence[int]) -> int:
     return sum((family.loops[k][0] - 1) * abs(family.loops[k][1 + side]) for k in loops)
 
 
-def _couple(home: Home, side: int, union: _Union) -> bool:
+def _couple(home: Home, side: int, union: DisjointSets) -> bool:
     """Join slots of the other side that loops of one slot run through."""
     joined = False
     seen: dict[int, int] = {}
@@ -382,7 +365,7 @@ def _couple(home: Home, side: int, union: _Union) -> bool:
 
 
 def _numbered(
-    system: System, chains: Chains, first: Sequence[int], union: _Union
+    system: System, chains: Chains, first: Sequence[int], union: DisjointSets
 ) -> tuple[list[Slot], dict[int, int]]:
     """Return the slots, and the number of the slot of each set of digits."""
     slots: list[Slot] = []
@@ -405,7 +388,7 @@ def _numbered(
 
 
 def _blocks(
-    family: Relation, home: Home, union: _Union, number: dict[int, int]
+    family: Relation, home: Home, union: DisjointSets, number: dict[int, int]
 ) -> tuple[SlotBlock, ...]:
     """Return the loops by the slots that they run through."""
     loops: dict[int, list[tuple[int, int, int]]] = defaultdict(list)

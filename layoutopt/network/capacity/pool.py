@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from layoutopt.base.limits import Limits
-from layoutopt.base.numbers import unique, without
+from layoutopt.base.numbers import ranges, unique, without
 from layoutopt.network.capacity.problem import (
     CapacityProblem,
     ClassComponents,
@@ -99,8 +99,7 @@ def patterns(nodes: int, own: int, slots: int) -> IntArray:
     for _ in range(nodes):
         used = np.maximum(rows.max(axis=1, initial=-1) + 1 - own, 0)
         width = own + np.minimum(used + 1, slots)
-        choice = np.arange(int(width.sum())) - np.repeat(np.cumsum(width) - width, width)
-        rows = np.column_stack([np.repeat(rows, width, axis=0), choice])
+        rows = np.column_stack([np.repeat(rows, width, axis=0), ranges(0, width)])
     rows.flags.writeable = False
     return rows
 
@@ -273,7 +272,7 @@ class Pool:
         weights = [row for group in rows for row in group] + [kind.bytes for kind in self.large]
         size = np.array([len(row) for row in weights], np.int64)
         starts = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-        labels = self.tiles + np.arange(starts[-1]) - np.repeat(starts[:-1], size)
+        labels = ranges(self.tiles, size)
         every = np.concatenate([*weights, np.zeros(0, np.int64)]).astype(np.int64)
         return Columns(np.arange(self.kinds), np.zeros(self.kinds, np.int64), starts, labels, every)
 

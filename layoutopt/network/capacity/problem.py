@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.numbers import unique
+from layoutopt.base.numbers import ranges, unique
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_sum
 
@@ -115,7 +115,7 @@ class Columns:
         """Return some of the configurations, by ascending number."""
         size = np.diff(self.starts)[which]
         starts = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-        at = np.repeat(self.starts[which] - starts[:-1], size) + np.arange(starts[-1])
+        at = ranges(self.starts[which], size)
         return Columns(self.kind[which], self.value[which], starts, self.labels[at], self.bytes[at])
 
 

@@ -27,7 +27,7 @@ from layoutopt.network.costs.reductions import (
 from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all, work_of
 from layoutopt.network.cuts import cut_part, two_labels
 from layoutopt.network.elimination import branch_and_bound, shrink
-from layoutopt.network.network import CostAnswer, Network
+from layoutopt.network.network import CostAnswer, Network, Proof
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.pairwise import CostProgramme, Edge, Message, programme, relax
 from layoutopt.network.solvers.programme import coarse
@@ -504,14 +504,27 @@ def solve_pbqp(
     given = None if start is None else start.tolist()
     each = [labels for labels in (given, found.labels) if labels is not None]
     labels = min((np.array(own, np.int64) for own in each), key=network.cost, default=None)
+    return answered(network, labels, found.bound, limits)
+
+
+def answered(
+    network: Network,
+    labels: IntArray | None,
+    bound: int,
+    limits: Limits,
+    proof: Proof | None = None,
+) -> CostAnswer:
+    """Return the answer of a labelling, if there is one, and a bound."""
     objective = None if labels is None else network.cost(labels)
-    if objective is not None and objective < found.bound:
-        raise InternalError(f"a labelling costs {objective}, less than the bound {found.bound}")
+    if objective is not None and objective < bound:
+        raise InternalError(f"a labelling costs {objective}, less than the bound {bound}")
     stopped = Stopped.FINISHED
-    if objective != found.bound:
+    if objective != bound:
         timed = limits.deadline < inf  # parts get shares of the time
         stopped = limits.stopped or (Stopped.TIME_LIMIT if timed else Stopped.SIZE_LIMIT)
-    return CostAnswer(objective=objective, bound=found.bound, labelling=labels, stopped=stopped)
+    return CostAnswer(
+        objective=objective, bound=bound, labelling=labels, stopped=stopped, proof=proof
+    )
 
 
 def _solve(network: Network, limits: Limits, start: IntArray | None) -> FoundLabels:

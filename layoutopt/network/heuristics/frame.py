@@ -28,6 +28,7 @@ from layoutopt.network.problem import (
     banned,
     matches,
     split,
+    with_numbers,
     without,
 )
 
@@ -231,14 +232,7 @@ def coarse(problem: Labelling, parts: Parts) -> Labelling:
         unit[nodes] = max(own, part.total() * len(parts.parts) // LARGEST + 1)
     weights = _divided(problem.weights, unit[problem.edges[:, 0]])
     rewards = _divided(problem.rewards, unit[problem.reward_at[:, 0]])
-    stays, earns = weights != 0, rewards != 0
-    return replace(
-        problem,
-        edges=problem.edges[stays],
-        weights=weights[stays],
-        reward_at=problem.reward_at[earns],
-        rewards=rewards[earns],
-    )
+    return with_numbers(problem, weights, rewards)
 
 
 def _divided(values: WeightArray, units: WeightArray) -> WeightArray:

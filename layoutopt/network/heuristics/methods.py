@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import ranges
 from layoutopt.network.components import components
 from layoutopt.network.flow import best_set, expanded
 from layoutopt.network.heuristics.frame import method
@@ -197,9 +198,7 @@ class _Search:
 
 def _ranges(starts: IntArray, nodes: IntArray) -> IntArray:
     """Return the numbers from ``starts[u]`` to ``starts[u + 1]`` of each of some nodes."""
-    counts = starts[nodes + 1] - starts[nodes]
-    ends = np.cumsum(counts)
-    return np.repeat(starts[nodes] - ends + counts, counts) + np.arange(int(counts.sum()))
+    return ranges(starts[nodes], starts[nodes + 1] - starts[nodes])
 
 
 class Best:

@@ -26,7 +26,7 @@ import numpy as np
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
-from layoutopt.base.numbers import unique
+from layoutopt.base.numbers import ranges, unique
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
@@ -187,8 +187,7 @@ def indicators(problem: Labelling) -> Indicators:
     width = np.bincount(node, minlength=problem.nodes)
     u, v = problem.edges.T
     edge = np.repeat(np.arange(len(u)), width[u])
-    offset = np.arange(len(edge)) - np.repeat(np.cumsum(width[u]) - width[u], width[u])
-    first = (np.cumsum(width) - width)[u[edge]] + offset
+    first = ranges((np.cumsum(width) - width)[u], width[u])
     second, both = _lookup(key, problem, v[edge], label[first])
     match = np.stack([first[both], second[both]], axis=1)
     arcs, gates = _gates(problem.precedence, node, label, problem.labels)
@@ -218,16 +217,13 @@ def _columns(problem: Labelling, component: IntArray) -> tuple[IntArray, IntArra
     members = np.argsort(component, kind="stable")
     start = np.cumsum(size) - size
     owner = np.repeat(np.arange(count), fresh)
-    place = np.arange(len(owner)) - np.repeat(np.cumsum(fresh) - fresh, fresh)
-    extra = np.stack([owner, problem.labels + members[start[owner] + place]], axis=1)
+    extra = np.stack([owner, problem.labels + members[ranges(start, fresh)]], axis=1)
     pairs = np.concatenate([pairs, extra])
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     width = np.bincount(pairs[:, 0], minlength=count)
     begin = np.cumsum(width) - width
     node = np.repeat(np.arange(problem.nodes), width[component])
-    ends = np.cumsum(width[component])
-    offset = np.arange(len(node)) - np.repeat(ends - width[component], width[component])
-    return node, pairs[begin[component[node]] + offset, 1]
+    return node, pairs[ranges(begin[component], width[component]), 1]
 
 
 def _useful(problem: Labelling, component: IntArray) -> tuple[IntArray, IntArray, IntArray]:
