@@ -21,7 +21,7 @@ from layoutopt.graphs.locations import FixedElements
 from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import moves
-from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
+from layoutopt.lowering.elements.kinds import LayoutDict, layouts_of
 from layoutopt.lowering.greedy0 import Elements, Greedy, Path, greedy0, inverse, relevant
 
 STEPS = 2 * 10**5  # how many steps may be taken; see `Equations`
@@ -375,8 +375,7 @@ def choose(
             return _kept(graph, found.layouts)
     require(BYTES * elements, f"{solver.name}, which looks at every element here,")
     chosen = heuristic(graph, limits, given, Elements(graph))
-    named = {graph.tensor_name(sink): pieces_of(graph, *o) for sink, o in chosen.items()}
-    return _kept(graph, named)
+    return _kept(graph, layouts_of(graph, chosen))
 
 
 def _kept(graph: GraphStore, layouts: LayoutDict) -> LayoutDict | None:

@@ -192,7 +192,7 @@ class _Work:
         tensors = {t for g in contested for t in self.groups[g].tensors}.union(read)
         elements = sum(size(self.graph.shapes[t]) for t in tensors)
         if not self.given.count and self._pays(elements, len(tensors)):
-            from layoutopt.lowering.classes.precedence import conflicts_by_classes
+            from layoutopt.lowering.classes.kinds import conflicts_by_classes
 
             try:
                 conflicts = conflicts_by_classes(self.graph, barriers, contested, self.free)

@@ -20,9 +20,8 @@ from layoutopt.base.limits import Limits
 from layoutopt.check.elements import Evaluation, evaluate
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import size
-from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.assignment import WarmStart
-from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
+from layoutopt.lowering.elements.kinds import LayoutDict, layouts_of
 from layoutopt.lowering.greedy0 import greedy0
 
 START_LIMIT = 10**6
@@ -155,13 +154,13 @@ class Reserve:
             layouts = choose(self.graph, ENTRIES["greedy0", Takes.GRAPH], quiet, given)
         else:
             origins = greedy0(self.graph, quiet, given)
-            layouts, self.origins = written(self.graph, origins), origins
+            layouts, self.origins = layouts_of(self.graph, origins), origins
         if layouts is not None:
             self._keep(layouts)
 
     def _keep_plain(self) -> None:
         if self.origins is not None:
-            self._keep(written(self.graph, self.origins))
+            self._keep(layouts_of(self.graph, self.origins))
             return
         own: LayoutDict = {}
         for sink in self.graph.sinks():
@@ -176,8 +175,3 @@ class Reserve:
             return
         if best is None or best.evaluation.score is None or score > best.evaluation.score:
             self.best = Secured(layouts, found)
-
-
-def written(graph: GraphStore, origins: Origins) -> LayoutDict:
-    """Return origins of sink elements as layouts."""
-    return {graph.tensor_name(sink): pieces_of(graph, *o) for sink, o in origins.items()}

@@ -27,8 +27,8 @@ from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import coarsen, hooked, memory_of, tiled, viewed
 from layoutopt.lowering.classes.kinds import LiftedKind
+from layoutopt.lowering.elements.classes import distinct, find
 from layoutopt.lowering.elements.kinds import GroupKind, LayoutDict
-from layoutopt.lowering.elements.numbering import distinct, find
 from layoutopt.lowering.lower import LIFT_FROM, Lowered, lower
 from layoutopt.network.capacity.answer import CapacityAnswer, CountedLabels, Reason
 from layoutopt.network.capacity.problem import CapacityProblem

@@ -20,20 +20,23 @@ from layoutopt.lowering.classes.families import (
     Relation,
     System,
     canonical_relation,
+    cut_regions,
     system_of,
 )
 from layoutopt.lowering.classes.slots import find_slots, settle_digits
-from layoutopt.lowering.classes.systems import cut_regions
 from layoutopt.lowering.elements import classes as classes_module
 from layoutopt.lowering.elements import classes as refine_module
-from layoutopt.lowering.elements.classes import _numbered, find_classes, mix, refine
-from layoutopt.lowering.elements.groups import find_groups, first_alike, free_tensors
-from layoutopt.lowering.elements.numbering import (
+from layoutopt.lowering.elements.classes import (
     EdgeList,
     Edges,
     Numbering,
+    _numbered,
     distinct,
+    find_classes,
+    mix,
+    refine,
 )
+from layoutopt.lowering.elements.groups import find_groups, first_alike, free_tensors
 from tests.lowering.graphs import awkward
 
 # The steps of lifting, each against what it says of single elements

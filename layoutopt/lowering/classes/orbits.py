@@ -16,7 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from layoutopt.base.errors import SizeError
-from layoutopt.lowering.classes.families import NOTHING
+from layoutopt.graphs.locations import mapping_of
+from layoutopt.graphs.store import GraphStore
+from layoutopt.lowering.classes.families import NOTHING, TensorRun, cut_regions, system_of
 from layoutopt.lowering.classes.runs import (
     Joins,
     Runs,
@@ -24,12 +26,14 @@ from layoutopt.lowering.classes.runs import (
     StrandTie,
     check_count,
     cut_runs,
+    marked_digits,
+    marked_strides,
     marks_of,
     segments_of,
 )
-from layoutopt.lowering.classes.slots import Slotted
-from layoutopt.lowering.elements.classes import find_classes
-from layoutopt.lowering.elements.numbering import EdgeList, Edges, Numbering, distinct
+from layoutopt.lowering.classes.slots import Slotted, find_slots, settle_digits
+from layoutopt.lowering.elements.classes import EdgeList, Edges, Numbering, distinct, find_classes
+from layoutopt.lowering.elements.groups import Group
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 from layoutopt.tiles.blocks import TileMap
@@ -257,3 +261,26 @@ def _chosen(
     first[order] = before - start[type_[order]]
     count = np.clip(kept[type_] - first, 0, length)
     return copies, kept, first, count
+
+
+def orbits_of(graph: GraphStore, group: Group, free: Sequence[bool]) -> Orbits:
+    """Return the one-dimensional orbits of a group's tensors.
+
+    Raises ``SizeError`` if views are too irregular.
+    """
+    system = cut_regions(system_of(graph, group, free))
+    shapes = [graph.shapes[part.tensor] for part in system.parts]
+    codes = [_codes(graph, part) for part in system.parts]
+    marked = [() if own is None else marked_strides(own) for own in codes]
+    system, chains = settle_digits(system, shapes, marked)
+    together = [
+        () if own is None else marked_digits(own, [1, *chain])
+        for own, chain in zip(codes, chains, strict=True)
+    ]
+    return find_orbits(find_slots(system, chains, together), codes)
+
+
+def _codes(graph: GraphStore, part: TensorRun) -> TileMap | None:
+    """Return the names of a part's locations, if it has any, by number."""
+    mapping = mapping_of(graph, part.tensor) if part.root else None
+    return None if mapping is None else mapping.codes.part(part.start, part.size)

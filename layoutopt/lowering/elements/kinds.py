@@ -15,16 +15,17 @@ from layoutopt.boxes.merge import boxes_of
 from layoutopt.graphs.locations import FixedElements, Origins, mapping_of
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.elements.classes import Classes, find_classes
-from layoutopt.lowering.elements.groups import Group, PrecedenceConflicts
-from layoutopt.lowering.elements.numbering import (
+from layoutopt.lowering.elements.classes import (
+    Classes,
     EdgeList,
     Edges,
     Numbering,
     edges_of,
     find,
+    find_classes,
     owners,
 )
+from layoutopt.lowering.elements.groups import Group, PrecedenceConflicts
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray, merge_parallel
 
 LayoutDict = dict[str, tuple[Piece, ...]]
@@ -34,6 +35,11 @@ def pieces_of(graph: GraphStore, tensors: IntArray, elements: IntArray) -> tuple
     """Write the origins of a sink's elements, root tensor and flat element, as pieces."""
     found = boxes_of(tensors, elements)
     return tuple((graph.tensor_name(b.label), b.start, b.to, b.loops) for b in found)
+
+
+def layouts_of(graph: GraphStore, origins: Origins) -> LayoutDict:
+    """Return origins of sink elements, by the sinks' numbers, as layouts."""
+    return {graph.tensor_name(sink): pieces_of(graph, *own) for sink, own in origins.items()}
 
 
 def reduce_kind(
