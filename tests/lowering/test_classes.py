@@ -25,7 +25,6 @@ from layoutopt.lowering.classes.families import (
 )
 from layoutopt.lowering.classes.slots import find_slots, settle_digits
 from layoutopt.lowering.elements import classes as classes_module
-from layoutopt.lowering.elements import classes as refine_module
 from layoutopt.lowering.elements.classes import (
     EdgeList,
     Edges,
@@ -325,7 +324,7 @@ def test_hash_collisions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_stubborn_components_count_as_unlike(monkeypatch: pytest.MonkeyPatch) -> None:
     """When rounds run out, what is left gets colours of its own: never merged, never wrong."""
-    monkeypatch.setattr(refine_module, "ROUNDS", 0)
+    monkeypatch.setattr(classes_module, "ROUNDS", 0)
     ends = np.array([(0, 1), (2, 3)])
     colour = refine(np.array([0, 0, 1, 1]), np.zeros(4, np.int64), ends, np.zeros(2, np.int64))
     assert len(set(colour.tolist())) == 4
