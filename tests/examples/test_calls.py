@@ -60,6 +60,7 @@ from layoutopt.tiles.hooks import hooked_tiles
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map
 from tests.conversion.test_rules import op
+from tests.graphs.test_editing import small as small_to_edit
 from tests.machine.test_capacitated import full
 from tests.network.capacity.cases import case
 from tests.network.costs.cases import stated
@@ -133,12 +134,30 @@ def conv(*shapes: tuple[int, ...], **given: Any) -> None:
         assert graph == graph_of(**shaped)
 
 
+def edited() -> Graph:
+    """Return the graph of the tests of editing, in which an op ``d`` may have no second output."""
+    graph = small_to_edit()
+    graph.sink((1,), name="d:1")
+    return graph
+
+
 def small() -> Graph:
     """Return a graph of one sink, worth 12."""
     graph = Graph("small")
     x, t = graph.sink((2, 3), name="x"), graph.source((3, 2), name="t")
     graph.valued_pair(graph.dim_shuffle(x, (1, 0), name="y"), t, 2)
     return graph
+
+
+def as_numpy(act: Callable[[Any], Any], *shape: int) -> list[str]:
+    """Return the types of ops that an act appends to a tensor, which moves it as it does arrays."""
+    x = Graph().sink(shape, name="x")
+    y, array = act(x), act(np.arange(x.size).reshape(shape))
+    assert y.shape == array.shape
+    assert np.array_equal(x.graph.index_map(x, y), array)
+    types = [ops.type_name(op) for op in x.graph.ops[1:]]
+    assert types or y is x
+    return types
 
 
 def sizes(layout: str, shape: tuple[int, ...], width: int) -> tuple[Any, ...]:
@@ -237,6 +256,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
         x=(2, 3), y=(2, 3), row=(1, 3), w=(2,), v=(2,), m=(2,), long=(3,), z=(4, 3)
     ),
     "odd arguments": lambda: ODD,
+    "editing": edited,
 }
 """The graph of each section that has one, called ``g``; its first tensor is ``x``."""
 
@@ -282,7 +302,7 @@ NAMES: dict[str, Any] = PAGES | {
     **{f.__name__: f for f in (sizes, tiles, transpose_by_copy, transpose_by_permutation)},
     **{f.__name__: f for f in (abbreviations, columns, distinct, groups, lanes, number, power)},
     **{f.__name__: f for f in (capacity_sweep, full, generate, hooked_tiles, lacks, tile_map)},
-    **{f.__name__: f for f in (add_to_two, exact_decimal, given, op, remapped, shape_of)},
+    **{f.__name__: f for f in (add_to_two, as_numpy, exact_decimal, given, op, remapped, shape_of)},
     "Op": Op,
     **{f.__name__: f for f in (exact, listed, ratio, shortened, ticks)},
     "ChartAxis": ChartAxis,

@@ -73,27 +73,6 @@ def small(**names: str) -> Graph:
 class TestRemove:
     """Removing ops."""
 
-    @pytest.mark.parametrize(
-        ("which", "reason"),
-        [
-            (["x"], "'x' is read by op 'b'; remove that op too"),
-            (["b"], "'b:0' is read by op 'c'; remove that op too"),
-            (["x", "c"], "'x' is read by op 'b'; remove that op too"),
-            (["c", "no"], "unknown tensor 'no'"),
-            (["c", "b:2"], "'b:2': the op has 2 output(s)"),
-            (["c", Graph().sink((1,), name="z")], "tensor 'z' belongs to another graph"),
-            ([["c", "b"]], "['c', 'b'] is neither a tensor nor the name of one"),
-        ],
-    )
-    def test_refusals_change_nothing(self, which: list[Any], reason: str) -> None:
-        """An op that stays must keep what it reads; after a refusal the graph is as before."""
-        graph = small()
-        handles = graph.tensors()
-        with refused(reason):
-            graph.remove(*which)
-        assert same(graph, small())
-        assert [x.index for x in handles] == list(range(len(handles)))
-
     @pytest.mark.parametrize("seed", range(25))
     def test_random_graphs_down_to_nothing(self, seed: int) -> None:
         """Unread ops are removed one by one; each time it is as if they never were."""
@@ -135,16 +114,6 @@ def test_all_of_two_tensors() -> None:
     assert same(graph, rebuilt(graph))
 
 
-def test_there_is_none() -> None:
-    """Two tensors without a pair are refused, by name."""
-    graph = small()
-    with refused("there is no valued pair of 'c' and 'b:1'"):
-        graph.remove_pairs("c", "b:1")
-    with refused("there is no valued pair of 'y' and 'y'"):
-        graph.remove_pairs("y", "y")
-    assert same(graph, small())
-
-
 class TestRename:
     """Renaming ops."""
 
@@ -167,28 +136,6 @@ class TestRename:
             with refused(f"unknown tensor '{name}'"):
                 graph.inputs(name)
             assert graph.sink((1,), name=name).name == name
-
-    @pytest.mark.parametrize(
-        ("old", "new", "reason"),
-        [
-            ("x", "", "op 'x' cannot be named '': the id must be a nonempty string"),
-            ("x", 3, "op 'x' cannot be named 3: the id must be a nonempty string"),
-            ("x", None, "op 'x' cannot be named None: the id must be a nonempty string"),
-            ("x", "y", "op 'x' cannot be named 'y': the id is already used"),
-            ("x", "b:1", "op 'x' cannot be named 'b:1': the id would make"),
-            ("b", "d", "op 'b' cannot be named 'd': the id would make"),
-            ("no", "x", "unknown tensor 'no'"),
-        ],
-    )
-    def test_refusals_change_nothing(self, old: str, new: Any, reason: str) -> None:
-        """A name that is empty, taken, or would make another ambiguous is refused."""
-        graph = small()
-        graph.sink((1,), name="d:1")  # so that an op "d" may have no second output
-        before = told(graph)
-        with refused(reason):
-            graph.rename(old, new)
-        assert told(graph) == before
-        assert graph.op_number(graph.ops[0].id) == 0
 
     def test_random_graphs(self) -> None:
         """With every op renamed, the file of a graph still describes that graph."""
