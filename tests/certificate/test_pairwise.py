@@ -220,25 +220,6 @@ def test_large_tables_are_refused() -> None:
     assert bound(problem, {"kind": "table", "order": order[::-1]}) == (2 * nodes - 1, False)
 
 
-@pytest.mark.parametrize(
-    ("unary", "edges", "reason"),
-    [
-        ([[1], []], [], "node 1 has no label"),
-        ([[1, 2]], [(0, 0, [[1, 2], [3, 4]])], "does not fit"),
-        ([[1, 2]], [(0, 1, [[1], [3]])], "does not fit"),
-        ([[1, 2], [1]], [(0, -1, [[1], [3]])], "does not fit"),
-        ([[1, 2], [1]], [(0, 1, [[1, 3]])], "does not fit"),
-        ([[1, 2], [1]], [(0, 1, [1, 3])], "does not fit"),
-    ],
-)
-def test_problems_that_do_not_fit_together(unary: Any, edges: Any, reason: str) -> None:
-    """Tables have a row for each label of the first node, a column for each of the second."""
-    with pytest.raises(Refused, match=reason):
-        Pairwise([np.array(own) for own in unary], [(i, j, np.array(t)) for i, j, t in edges])
-
-
-@pytest.mark.parametrize("labels", [None, [0, 0], [0, 3, 0], [0, 0, -1], [0, 0, 0.0], "000"])
-def test_labels_that_are_none(labels: object) -> None:
-    """A labelling has one number for each node, below its number of labels."""
-    with pytest.raises(Refused, match="labels must be"):
-        value(BASE, labels)
+def problem_of(unary: Any, edges: Any) -> Pairwise:
+    """Return the problem of lists of worths."""
+    return Pairwise([np.array(own) for own in unary], [(i, j, np.array(t)) for i, j, t in edges])

@@ -1,8 +1,8 @@
 """Calls of graphs and layouts: what they answer, and what they are refused for, worked out by hand.
 
 ``calls.txt`` has sections, each with calls and, below each call, ``= answer`` or the one line that
-says why there is none; then nothing was added.  ``python -m tests.examples.test_calls`` writes what
-is said now where it is something else.
+says why there is none; then nothing was added.  Lines that begin with ``##`` are comments.
+``python -m tests.examples.test_calls`` writes what is said now where it is something else.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ import pytest
 import layoutopt as lo
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import exact, exact_decimal, number, ratio
+from layoutopt.certificate.refused import Refused
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements, mismatch
@@ -87,7 +89,7 @@ def calls() -> Iterator[Call]:
             section = line[2:]
         elif line.startswith("  "):
             yield Call(section, call, line[2:])
-        elif line:
+        elif not line.startswith("##"):
             call = line
 
 
@@ -314,13 +316,29 @@ NAMES: dict[str, Any] = PAGES | {
 }
 
 
+HOMES = {
+    "boxes of certificates": "tests.certificate.test_sums",
+    "classes of certificates": "tests.certificate.test_classes",
+    "descriptors of equal bytes": "tests.layout.test_descriptor",
+    "groups": "layoutopt.layout.grouping",
+    "other dialects": "layoutopt.layout tests.layout.test_dialects",
+    "physical arrays": "tests.layout.test_transform",
+    "pictures of layouts": "layoutopt.layout.drawing layoutopt.layout.mapping",
+    "problems of certificates": "tests.certificate.test_pairwise",
+    "steps of certificates": "tests.certificate.test_reductions",
+}
+"""The modules of each section that has some, whose names it uses."""
+
+
 def said(section: str, call: str) -> str:
     """Return the answer to a call, or its refusal, which must be one line and change nothing."""
     graph = GRAPHS.get(section, Graph)()
     names = NAMES | {"g": graph, **{x.name: x for x in graph.tensors()[:1]}}
+    for home in HOMES.get(section, "").split():
+        names |= vars(import_module(home))
     try:
         return f"= {eval(call, names)!r}"  # of the page beside this file
-    except InputError as error:
+    except (InputError, Refused) as error:
         assert graph == GRAPHS.get(section, Graph)()
         [line] = str(error).splitlines()
         return line
@@ -340,10 +358,10 @@ def test_calls(row: Call) -> None:
 
 
 if __name__ == "__main__":
-    lines: list[str] = []
-    for one in calls():
-        if (head := f"# {one.section}") not in lines:
-            lines += ["", head, ""]
-        now = said(one.section, one.call)
-        lines += [one.call, f"  {one.said if fits(now, one.said) else now}"]
-    PAGE.write_text("\n".join(lines).strip() + "\n")
+    rows, lines = calls(), PAGE.read_text().splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("  "):
+            one = next(rows)
+            now = said(one.section, one.call)
+            lines[number] = line if fits(now, one.said) else f"  {now}"
+    PAGE.write_text("\n".join(lines) + "\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import onnx
@@ -12,85 +12,14 @@ import pytest
 from layoutopt.layout.grouping import (
     FILTER_LAYOUTS,
     INPUT_LAYOUTS,
-    AutoGroup,
     Grouping,
-    GroupLayout,
     filter_shape,
     grouped_convolution,
-    normalised_grouping,
     windows,
 )
 from tests.support import refused
 
 # Grouped convolutions: the number of groups, channels, and shapes
-
-
-T1 = "autogroup ungrouped means groups 1, got"
-T2 = "autogroup auto cannot tell groups with group_layout in_C"
-T3 = "groups must be an integer of 1 or more, got"
-T4 = "need a group_layout: separate, in_C or in_K"
-T5 = "autogroup depthwise needs a group_layout: separate, in_C or in_K"
-
-LAYOUTS = ("none", "separate", "in_C", "in_K")
-
-# PlaidML leaves the layout of an ungrouped convolution as it is.  Here it is none, unless the
-# filter has an axis for groups.
-ONE = [("ungrouped", layout, 1) for layout in ("none", "separate", "none", "none")]
-
-MATRIX: dict[tuple[str, tuple[int, ...]], list[Any]] = {
-    ("ungrouped", (1,)): ONE,
-    ("ungrouped", (-1, 0, 2, 4)): [T1, T1, T1, T1],
-    ("auto", (-1, 0, 1, 4)): [
-        ("ungrouped", "none", 1),
-        ("auto", "separate", None),
-        T2,
-        ("auto", "in_K", None),
-    ],
-    ("explicit", (-1, 0)): [T3, T3, T3, T3],
-    ("explicit", (1,)): ONE,
-    ("explicit", (2,)): [
-        T4,
-        ("explicit", "separate", 2),
-        ("explicit", "in_C", 2),
-        ("explicit", "in_K", 2),
-    ],
-    ("explicit", (4,)): [
-        T4,
-        ("explicit", "separate", 4),
-        ("explicit", "in_C", 4),
-        ("explicit", "in_K", 4),
-    ],
-    ("depthwise", (-1, 0, 1, 4)): [
-        T5,
-        ("depthwise", "separate", None),
-        ("depthwise", "in_C", None),
-        ("depthwise", "in_K", None),
-    ],
-}
-"""By mode and numbers of groups, what becomes of each layout."""
-
-CELLS = [
-    (mode, layout, groups, cell)
-    for (mode, numbers), row in MATRIX.items()
-    for groups in numbers
-    for layout, cell in zip(LAYOUTS, row, strict=True)
-]
-
-
-def test_matrix_is_whole() -> None:
-    """The table has every mode with every layout."""
-    assert get_args(GroupLayout) == LAYOUTS
-    assert {mode for mode, _ in MATRIX} == set(get_args(AutoGroup))
-
-
-@pytest.mark.parametrize(("mode", "layout", "groups", "cell"), CELLS)
-def test_matrix(mode: AutoGroup, layout: GroupLayout, groups: int, cell: Any) -> None:
-    """PlaidML's table of modes, layouts and numbers, which no test of its own covers."""
-    if isinstance(cell, str):
-        with refused(cell):
-            normalised_grouping(layout, mode, groups)
-    else:
-        assert normalised_grouping(layout, mode, groups) == cell
 
 
 def shaped(layout: str, kernel: tuple[int, ...], sizes: dict[str, int]) -> tuple[int, ...]:
@@ -200,14 +129,6 @@ def test_letters_of_dimensions() -> None:
         )
         assert named == plain
         assert named.output_shape == (2, *extent, 4)
-
-
-def test_little() -> None:
-    """A batch may be empty, and there may be no spatial dimensions."""
-    assert grouped_convolution((0, 5, 8), (3, 8, 4)).output_shape == (0, 5, 4)
-    assert grouped_convolution((2, 8), (8, 4)).output_shape == (2, 4)
-    with refused("the input has 0 spatial dimensions, the filter 1"):
-        grouped_convolution((2, 8), (3, 8, 4))
 
 
 PADS = {"valid": "VALID", "same_upper": "SAME_UPPER", "same_lower": "SAME_LOWER"}

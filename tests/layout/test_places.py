@@ -290,20 +290,3 @@ def test_colours_can_follow_another_axis() -> None:
     picture = draw("NHWC", (1, 2, 1, 2), colour="W").svg
     fills = dict(re.findall(r'fill="(#\w+)"[^>]*><title>offset (\d)', picture))
     assert len(fills) == 2
-
-
-@pytest.mark.parametrize(
-    ("layout", "shape", "colour", "reason"),
-    [
-        ("NHWC", (1, 64, 64, 64), None, "too many"),
-        ("NHWC", (1, 0, 2, 2), None, "too few"),
-        ("N[a=64]C", (2, 3), None, "gaps of alignment"),
-        ("NC", (2, 3), "H", "one of the axes N, C"),
-    ],
-)
-def test_what_is_not_drawn(
-    layout: str, shape: tuple[int, ...], colour: str | None, reason: str
-) -> None:
-    """What does not fit a picture is refused with the reason."""
-    with pytest.raises(LayoutError, match=reason):
-        draw(layout, shape, colour=colour)
