@@ -325,6 +325,7 @@ HOMES = {
     "physical arrays": "tests.layout.test_transform",
     "pictures of layouts": "layoutopt.layout.drawing layoutopt.layout.mapping",
     "problems of certificates": "tests.certificate.test_pairwise",
+    "rules and hooks of users": "layoutopt.tiles.blocks tests.tiles.test_rules",
     "steps of certificates": "tests.certificate.test_reductions",
 }
 """The modules of each section that has some, whose names it uses."""
