@@ -318,12 +318,15 @@ NAMES: dict[str, Any] = PAGES | {
 
 HOMES = {
     "boxes of certificates": "tests.certificate.test_sums",
+    "boxes that are merged": "tests.boxes.test_boxes",
     "classes of certificates": "tests.certificate.test_classes",
     "descriptors of equal bytes": "tests.layout.test_descriptor",
     "groups": "layoutopt.layout.grouping",
+    "labels that are dominated": "tests.laws.test_table_reductions",
     "other dialects": "layoutopt.layout tests.layout.test_dialects",
     "physical arrays": "tests.layout.test_transform",
     "pictures of layouts": "layoutopt.layout.drawing layoutopt.layout.mapping",
+    "pieces that cover a tensor": "tests.boxes.test_boxes",
     "problems of certificates": "tests.certificate.test_pairwise",
     "rules and hooks of users": "layoutopt.tiles.blocks tests.tiles.test_rules",
     "steps of certificates": "tests.certificate.test_reductions",
