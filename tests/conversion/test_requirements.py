@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutopt.conversion.backends import BACKENDS, backend, backend_named
-from layoutopt.conversion.desired import for_axes, parse_desired, without_blocks
+from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.requirements import Requirements, mismatch
 from layoutopt.conversion.rules.op import UNKNOWN, Op, Shape, any_layout, parse_operands
 from layoutopt.layout.layout import Layout
@@ -36,6 +36,7 @@ def needs(requirements: Requirements, given_op: Op) -> str:
     return f"{','.join(map(str, inputs))}->{requirements.result_requirement(given_op, 0)}"
 
 
+# Ops of all kinds of sensitivity, also for rows of tests/examples/calls.txt.
 CONV = op("Conv", (1, 32, 8, 8), (64, 32, 3, 3), (64,), out=(1, 64, 6, 6))
 STEM = op("Conv", (1, 3, 8, 8), (64, 3, 3, 3), (64,), out=(1, 64, 6, 6))
 LINE = op("Conv", (1, 32, 8), (64, 32, 3), out=(1, 64, 6))
@@ -47,38 +48,6 @@ RELU = op("Relu", (1, 32, 8, 8), out=(1, 32, 8, 8))
 LSTM = op("LSTM", (9, 1, 32), out=(9, 1, 1, 8))
 GRID = op("GridSample", (1, 3, 8, 8), (1, 4, 4, 2), out=(1, 3, 4, 4))
 ROIS = op("RoiAlign", (1, 3, 8, 8), (5, 4), (5,), out=(5, 3, 2, 2))
-
-NEEDS = [
-    ("canonical", CONV, "NHWC,OHWI,O->NHWC"),
-    ("canonical", TURNED, "NHWC,IHWO->NHWC"),
-    ("canonical", LINE, "***,***->***"),  # Glow's default has a say on four axes and on one
-    ("canonical", ROWS, "**,C,C,C,C->**"),
-    ("canonical", RELU, "****->****"),
-    ("canonical", LSTM, "***->****"),
-    ("canonical", GRID, "NHWC,NHW*->NHWC"),  # a grid has no channels: as ONNX writes it
-    ("canonical", ROIS, "NHWC,**,*->*HWC"),
-    ("nchw", CONV, "NCHW,OIHW,*->NCHW"),
-    ("nchw", LINE, "NCW,OIW->NCW"),
-    ("nchw", VOLUME, "NCDHW,OIDHW->NCDHW"),
-    ("nchw", RELU, "****->****"),
-    ("nhwc", CONV, "NHWC,HWIO,*->NHWC"),
-    ("nhwc", LINE, "NWC,WIO->NWC"),
-    ("nhwc", VOLUME, "NDHWC,DHWIO->NDHWC"),
-    ("nhwc", TURNED, "NHWC,HWIO->NHWC"),
-    ("nhwc", POOL, "NHWC->NHWC"),
-    ("blocked", CONV, "NCHW16c,OIHW16i16o,*->NCHW16c"),
-    ("blocked", STEM, "NCHW,OIHW,*->NCHW"),  # three channels do not divide
-    ("blocked", LINE, "NCW16c,OIW16i16o->NCW16c"),
-    ("blocked", POOL, "NCHW16c->NCHW16c"),
-    ("blocked", TURNED, "NCHW,IOHW->NCHW"),  # not among its types
-    ("blocked", op("MaxPool", (1, "c", 8, 8), out=(1, "c", 4, 4)), "NCHW->NCHW"),
-]
-
-
-@pytest.mark.parametrize(("name", "given_op", "wanted"), NEEDS)
-def test_backends_need(name: str, given_op: Op, wanted: str) -> None:
-    """Each example of a backend, on ops of all kinds of sensitivity."""
-    assert needs(BACKENDS[name], given_op) == wanted
 
 
 @pytest.mark.parametrize("name", ["nchw", "nhwc"])
@@ -142,51 +111,7 @@ def test_wrong_backends_are_refused() -> None:
     assert "mine" not in BACKENDS
 
 
-# Layouts that users want, read from a line and turned into requirements
-
-
 SUM = Op("Add", {}, ("x", "b"), ("y",), ((1, 32, 8, 8), (8,)), ((1, 32, 8, 8),))
-
-NEEDS_DESIRED = [
-    ("Conv=NHWC,HWIO", CONV, "NHWC,HWIO,O->NHWC"),
-    ("Conv=NHWC", CONV, "NHWC,HWIO,O->NHWC"),  # weights go with channels-last data
-    ("Conv=NCHW", CONV, "NCHW,OIHW,O->NCHW"),
-    ("Conv=NHWC,OHWI->NCHW", CONV, "NHWC,OHWI,O->NCHW"),
-    ("Conv=default,HWIO", CONV, "NCHW,HWIO,O->NCHW"),
-    ("Conv=NHWC", LINE, "NWC,WIO->NWC"),
-    ("Conv=NHWC,OHWI", VOLUME, "NDHWC,ODHWI->NDHWC"),
-    ("Conv=NWC", CONV, "NHWC,HWIO,O->NHWC"),
-    ("Conv=NHWC", POOL, "NCHW->NCHW"),  # nothing is desired: as it is written
-    ("default=NHWC", POOL, "NHWC->NHWC"),
-    ("default=NHWC", RELU, "****->****"),
-    ("default=NHWC", GRID, "NHWC,NHW*->NHWC"),
-    ("default=NHWC; MaxPool=NCHW", POOL, "NCHW->NCHW"),
-    ("Relu=NHWC", RELU, "NHWC->NHWC"),
-    ("Relu=NWC", RELU, "****->****"),  # axes without letters: of tensors with as many only
-    ("Add=NHWC", SUM, "NHWC,*->NHWC"),
-    ("Add=NHWC,NHWC", SUM, "NHWC,*->NHWC"),
-    ("Conv=NHWC; @it=NCHW", CONV, "NCHW,OIHW,O->NCHW"),
-    ("Conv=NHWC; skip=@it", CONV, "NCHW,OIHW,O->NCHW"),
-    ("default=NHWC\nskip=MaxPool, LRN", POOL, "NCHW->NCHW"),
-    ("default=NHWC; skip=Conv", POOL, "NHWC->NHWC"),
-    ("Conv=NCHW16c,OIHW16i16o", CONV, "NCHW16c,OIHW16i16o,O->NCHW16c"),
-    ("Conv=NCHW16c,OIHW16i16o", STEM, "NCHW,OIHW,O->NCHW"),  # of three channels, no operand is
-    ("Conv=NCHW16c,OIHW16i16o", LINE, "NCW16c,OIW16i16o->NCW16c"),
-    ("Conv=NCHW64c,OIHW", CONV, "NCHW,OIHW,O->NCHW"),  # 64 of the result, but 32 of the data
-    ("Conv=NHWC,OIHW16o", STEM, "NHWC,OIHW16o,O->NHWC"),
-    ("Conv=N[a=64]HWC[ns:x;y,z]", CONV, "N[a=64]HWC[ns:x;y,z],HWIO,O->N[a=64]HWC[ns:x;y,z]"),
-]
-
-
-@pytest.mark.parametrize(("text", "op", "wanted"), NEEDS_DESIRED)
-def test_desired_layouts_are_requirements(text: str, op: Op, wanted: str) -> None:
-    """By name, else by type, else by default; skipped and unnamed ops stay as written."""
-    assert needs(parse_desired(text), op) == wanted
-
-
-def test_padding_takes_blocks_that_do_not_divide() -> None:
-    wanted = "NCHW16c,OIHW16i16o,O->NCHW16c"
-    assert needs(parse_desired("Conv=NCHW16c,OIHW16i16o", padding=True), STEM) == wanted
 
 
 def test_operands_with_the_datas_axes_follow_it() -> None:
@@ -196,22 +121,6 @@ def test_operands_with_the_datas_axes_follow_it() -> None:
     assert needs(parse_desired("default=NHWC"), unpool) == "NHWC,NHWC->NHWC"
     pool = Op("MaxPool", {}, ("x",), ("y", "i"), (shape,), (shape, shape))
     assert str(parse_desired("MaxPool=NHWC").result_requirement(pool, 1)) == "NHWC"
-
-
-def test_layouts_of_other_axes_are_refused_when_used() -> None:
-    """As a default they are passed over, as not every op has all axes."""
-    with refused("Conv 'it'", "the desired NHWK is no order of its axes N, C, H, W"):
-        parse_desired("Conv=NHWK").input_requirement(CONV, 0)
-    assert needs(parse_desired("default=NHWK"), POOL) == "NCHW->NCHW"
-
-
-def test_other_spatial_axes() -> None:
-    assert str(for_axes(Layout.parse("NCHW16c"), "NCDHW")) == "NCDHW16c"
-    assert str(for_axes(Layout.parse("H[a=8]WIO"), "OIHW")) == "H[a=8]WIO"
-    assert for_axes(Layout.parse("NHCW"), "NCW") is None  # which of the two is it?
-    assert for_axes(Layout.parse("NC"), "NCW") is None
-    assert str(without_blocks(Layout.parse("OIHW16i16o"))) == "OIHW"
-    assert str(without_blocks(Layout.parse("OIHW[4o4i]"))) == "OIHW"
 
 
 def test_grouped_convolutions_are_not_blocked() -> None:

@@ -33,7 +33,6 @@ from layoutopt.layout.factors import Form, axis_of, is_whole, items_of, sizes_of
 from layoutopt.layout.permutations import Permutation
 from tests.conversion.onnx_ops import op_of, results
 from tests.conversion.remap_cases import CASES, Case
-from tests.support import refused
 
 # The registry of ops: what is refused and why, versions, and rules of one's own
 
@@ -152,26 +151,6 @@ def test_reshapes_need_no_numbers(
     assert found == taken
 
 
-def test_wrong_arguments_are_named() -> None:
-    """Permutations that are none, and attributes that name no axis."""
-    with refused("Relu 'it': permutation (0, 0)", "0 is there twice"):
-        remap(op("Relu", (2, 3)), (0, 0))
-    with refused("Relu 'it': permutation must have 2 entries, got 3"):
-        remap(op("Relu", (2, 3)), (0, 1, 2))
-    with refused("Concat 'it'", "axis 2 is not in -2 to 1"):
-        remap(op("Concat", (2, 3), axis=2), (1, 0))
-    with refused("Concat 'it'", "it has no axis"):
-        remap(op("Concat", (2, 3)), (1, 0))
-    with refused("ReduceSum 'it'", "names an axis twice"):
-        remap(op("ReduceSum", (2, 3), axes=(0, -2)), (1, 0))
-    with refused("ReduceSum 'it'", "axes must be integers, not 0.5"):
-        remap(op("ReduceSum", (2, 3), axes=0.5), (1, 0))
-    with refused("Softmax 'it'", "axis must be one integer"):
-        remap(op("Softmax", (2, 3), axis=(0, 1)), (1, 0))
-    with refused("Transpose 'it'", "perm (0,) is not for 2 axes"):
-        remap(op("Transpose", (2, 3), perm=(0,)), (1, 0))
-
-
 def test_other_ranks_and_other_ops_have_no_such_axes() -> None:
     assert operand_axes(op("Conv", (2,))) is None
     assert operand_axes(op("DepthToSpace", (1, 2, 3))) is None
@@ -227,15 +206,6 @@ def test_sensitive_ops_of_ones_own_and_replacements() -> None:
     register(Operator("Softmax", Category.OPAQUE, since=13))
     assert category_of(op("Softmax")) is Category.OPAQUE
     assert category_of(op("Softmax", opset=12)) is Category.LIGHT
-
-
-def test_wrong_entries_are_refused() -> None:
-    with refused("my::Roll: category 'light' must be one of agnostic, lightly sensitive"):
-        operator("my::Roll", category="light")
-    with refused("name the types of ops"):
-        operator()
-    with refused("name the types of ops"):
-        operator(lambda given, permutation: {})  # type: ignore[arg-type]
 
 
 def test_errors_are_input_errors() -> None:

@@ -7,7 +7,6 @@ import pytest
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
-from tests.support import refused
 
 LAST = (0, 2, 3, 1)
 
@@ -34,19 +33,3 @@ def test_letters_that_nothing_tells_go_by_position(text: str, orders: list[objec
     found = convert_graph(graph, desired=parse_desired(text))
     ran = [op.attributes["perm"] for op in found.graph.ops if op.type == "Transpose"]
     assert ran == orders
-
-
-@pytest.mark.parametrize(
-    ("text", "reasons"),
-    [
-        ("Add=NHWC16c", ("Add 'add'", "NHWC16c is required, in blocks")),
-        ("Add=NHWC->NCHW", ("operands and results cannot be in NHWC and NCHW at once",)),
-        ("@add=NC", ("Add 'add'", "the desired NC is for another number of axes than 4")),
-        ("Add=NHWX", ("the required NHWX is no order of its axes NCHW",)),
-        ("Add=N[a=64]HWC", ("alignments cannot be converted",)),
-    ],
-)
-def test_what_cannot_be_had(text: str, reasons: tuple[str, ...]) -> None:
-    """It is refused by the op's name."""
-    with refused(*reasons):
-        convert_graph(network(), desired=parse_desired(text))

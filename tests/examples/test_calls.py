@@ -1,7 +1,8 @@
 """Calls of graphs and layouts: what they answer, and what they are refused for, worked out by hand.
 
 ``calls.txt`` has sections, each with calls and, below each call, ``= answer`` or the one line that
-says why there is none; then nothing was added.  Lines that begin with ``##`` are comments.
+says why there is none; then nothing was added.  Lines that begin with ``##`` are comments; a
+heading ``# section, from modules`` names modules whose names the section uses.
 ``python -m tests.examples.test_calls`` writes what is said now where it is something else.
 """
 
@@ -316,29 +317,11 @@ NAMES: dict[str, Any] = PAGES | {
 }
 
 
-HOMES = {
-    "boxes of certificates": "tests.certificate.test_sums",
-    "boxes that are merged": "tests.boxes.test_boxes",
-    "classes of certificates": "tests.certificate.test_classes",
-    "descriptors of equal bytes": "tests.layout.test_descriptor",
-    "groups": "layoutopt.layout.grouping",
-    "labels that are dominated": "tests.laws.test_table_reductions",
-    "other dialects": "layoutopt.layout tests.layout.test_dialects",
-    "physical arrays": "tests.layout.test_transform",
-    "pictures of layouts": "layoutopt.layout.drawing layoutopt.layout.mapping",
-    "pieces that cover a tensor": "tests.boxes.test_boxes",
-    "problems of certificates": "tests.certificate.test_pairwise",
-    "rules and hooks of users": "layoutopt.tiles.blocks tests.tiles.test_rules",
-    "steps of certificates": "tests.certificate.test_reductions",
-}
-"""The modules of each section that has some, whose names it uses."""
-
-
 def said(section: str, call: str) -> str:
     """Return the answer to a call, or its refusal, which must be one line and change nothing."""
     graph = GRAPHS.get(section, Graph)()
     names = NAMES | {"g": graph, **{x.name: x for x in graph.tensors()[:1]}}
-    for home in HOMES.get(section, "").split():
+    for home in section.partition(", from ")[2].split():
         names |= vars(import_module(home))
     try:
         return f"= {eval(call, names)!r}"  # of the page beside this file
