@@ -86,26 +86,17 @@ def test_what_is_on_one_side_only_is_counted() -> None:
     assert (found.compared, found.only_before, found.only_after) == (1, 2, 2)
 
 
-STATUSES = {
-    ("failed", "unknown"): True,
-    ("unknown", "feasible"): True,
-    ("feasible", "optimal"): True,
-    ("optimal", "feasible"): False,
-    ("optimal", "failed"): False,
-    ("feasible", "infeasible"): True,
-    ("optimal", "infeasible"): None,
-    ("feasible", "feasible"): None,
-}
-
-
-@pytest.mark.parametrize(("before", "after"), STATUSES)
-def test_statuses(before: str, after: str) -> None:
-    """A better proof is better; the worst repetition speaks for all."""
+def from_status(before: str, after: str) -> list[bool | None]:
+    """Return whether a status became better; the worst repetition speaks for all."""
     blank = {"score": None, "bound": None}
     old = [row(status="optimal", **blank), row(status=before, repeat=1, **blank)]
-    found = [c for c in changes(old, [row(status=after, **blank)]) if c.what == "status"]
-    expected = STATUSES[before, after]
-    assert [c.better for c in found] == ([] if expected is None else [expected])
+    found = changes(old, [row(status=after, **blank)])
+    return [c.better for c in found if c.what == "status"]
+
+
+def times(before: list[float], after: list[float]) -> list[tuple[str, bool | None]]:
+    """Return what changed between repetitions that took some seconds."""
+    return [(c.what, c.better) for c in changes(repeated(*before), repeated(*after))]
 
 
 def test_scores_and_bounds_must_lie_apart() -> None:
@@ -124,28 +115,6 @@ def test_scores_and_bounds_must_lie_apart() -> None:
     [change] = changes(feasible(10, bound=90), feasible(10, bound=99))
     assert (change.what, change.before, change.after, change.better) == ("bound", "90", "99", False)
     assert [c.better for c in changes(feasible(10, bound=90), feasible(10, bound=80))] == [True]
-
-
-TIMES = {
-    "steady, clearly slower": ([1.0, 1.01, 1.02], [1.3, 1.31, 1.32], False),
-    "steady, clearly faster": ([1.3, 1.31, 1.32], [1.0, 1.01, 1.02], True),
-    "less than the least factor": ([1.0, 1.01, 1.02], [1.15, 1.16, 1.17], None),
-    "within the spread": ([1.0, 1.2, 1.6], [1.5, 1.7, 1.9], None),
-    "beyond the spread": ([1.0, 1.2, 1.6], [2.5, 2.6, 2.7], False),
-    "once each, a little": ([1.0], [1.4], None),
-    "once each, a lot": ([1.0], [1.6], False),
-    "once on one side": ([1.0], [1.4, 1.4, 1.4], None),
-    "too short to tell": ([0.001] * 3, [0.045] * 3, None),
-}
-
-
-@pytest.mark.parametrize("case", TIMES)
-def test_times_change_beyond_noise_only(case: str) -> None:
-    """Medians must differ by more than the least factor, the spreads, and 50 ms."""
-    before, after, expected = TIMES[case]
-    found = changes(repeated(*before), repeated(*after))
-    assert [c.what for c in found] == ([] if expected is None else ["seconds"])
-    assert [c.better for c in found] == ([] if expected is None else [expected])
 
 
 def test_times_of_unequal_answers_are_not_compared() -> None:

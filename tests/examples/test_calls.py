@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import layoutopt as lo
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, LayoutoptError
 from layoutopt.base.numbers import exact, exact_decimal, number, ratio
 from layoutopt.certificate.refused import Refused
 from layoutopt.conversion.desired import parse_desired
@@ -325,7 +325,7 @@ def said(section: str, call: str) -> str:
         names |= vars(import_module(home))
     try:
         return f"= {eval(call, names)!r}"  # of the page beside this file
-    except (InputError, Refused) as error:
+    except (LayoutoptError, Refused) as error:
         assert graph == GRAPHS.get(section, Graph)()
         [line] = str(error).splitlines()
         return line

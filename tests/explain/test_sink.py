@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from layoutopt import Graph, explain_sink, read, unwind
 from layoutopt.generate.families import generate
 from tests.explain.test_pair import small, split, tight
-from tests.support import hard_graph, refused
+from tests.support import hard_graph
 
 FIGURES = Path(__file__).parents[2] / "instances" / "figures"
 
@@ -137,18 +135,3 @@ def test_not_proved() -> None:
     found = explain_sink(graph, unwind(graph, time_limit=1), "x", time_limit=2)
     assert found.shares
     assert not found.proved
-
-
-@pytest.mark.parametrize(
-    ("sink", "more", "why"),
-    [
-        ("b", {}, "'b' is not a sink"),
-        ("z", {}, "unknown tensor 'z'"),
-        ("x", {"alternatives": -1}, "alternatives must be 0 or more, got -1"),
-    ],
-)
-def test_refused(sink: str, more: dict[str, int], why: str) -> None:
-    """Whatever is no sink, and a count that means nothing."""
-    graph = split()
-    with refused(why):
-        explain_sink(graph, unwind(graph), sink, **more)  # type: ignore[arg-type]

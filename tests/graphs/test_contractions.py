@@ -179,36 +179,6 @@ def rules_of(graph: Graph) -> dict[str, Any]:
     return {op.id: op.rule for op in graph.ops if isinstance(op, Source)}
 
 
-@pytest.mark.parametrize(
-    ("lhs", "rhs", "left", "right"),
-    [
-        ((3, 4), (4, 5), {"m": 3, "k": 4, "n": 5}, {"m": 3, "k": 4, "n": 5}),
-        ((4,), (4,), {"m": 1, "k": 4, "n": 1}, {"m": 1, "k": 4, "n": 1}),
-        ((7, 3, 4), (4, 5), {"m": 21, "k": 4, "n": 5}, {"m": 21, "k": 4, "n": 5}),
-        (
-            (3, 4),
-            (7, 4, 5),
-            {"m": 3, "k": 4, "n": 5, "batch": 7},
-            {"m": 3, "k": 4, "n": 5, "batch": 7},
-        ),
-        (
-            (2, 1, 3, 4),
-            (2, 7, 4, 5),
-            None,
-            {"m": 3, "k": 4, "n": 5, "batch": 14},
-        ),
-        ((2, 1, 3, 4), (1, 7, 4, 5), None, None),
-    ],
-)
-def test_rules_of_matmul(lhs: Shape, rhs: Shape, left: Any, right: Any) -> None:
-    """Many left operands that meet one right operand are one product of many rows."""
-    expected = (
-        None if left is None else {"kind": "matmul_lhs"} | left,
-        None if right is None else {"kind": "matmul_rhs"} | right,
-    )
-    assert matmul(lhs, rhs)[1:] == expected
-
-
 @pytest.mark.parametrize(("lhs", "rhs"), list(product(SHAPES_CONTRACTION_RULES, repeat=2)))
 def test_rules_of_matmul_fit(lhs: Shape, rhs: Shape) -> None:
     """Whatever NumPy multiplies has targets whose rules fit their shapes; no other has rules."""

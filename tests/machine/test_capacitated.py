@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status
 from layoutopt.check.elements import by_elements
@@ -63,34 +63,11 @@ def test_the_search_for_places_tells_it_too() -> None:
     assert found.labelling is None
 
 
-@pytest.mark.parametrize(
-    ("spoil", "text"),
-    [
-        (
-            lambda g: g.source((2,), [0, 7], name="m"),
-            "op 'm': mapping: 7 is not a tile; tiles are 0",
-        ),
-        (lambda g: g.source((1,), ["a"], name="m"), "op 'm': mapping: 'a' is not a tile"),
-        (lambda g: g.source((1,), name="tile"), "op 'tile': the name is reserved"),
-        (
-            lambda g: g.source((2,), rule={"kind": "grid", "blocks": [9]}, name="m"),
-            "op 'm': rule 'grid': 9 blocks",
-        ),
-    ],
-)
-def test_bad_input(spoil: object, text: str) -> None:
-    """What does not fit the machine is one line that names op and reason."""
+def mapped(shape: tuple[int, ...], mapping: Any = None, **more: Any) -> Graph:
+    """Return a graph on a machine, with another source."""
     graph = full()
-    assert callable(spoil)
-    spoil(graph)
-    with refused(text):
-        unwind(graph)
-
-
-def test_fixed_layouts_where_capacity_binds() -> None:
-    """That is not solved, and said."""
-    with pytest.raises(InputError, match="fixed layouts are not supported on a tile memory"):
-        unwind(full(), fixed={"x": [("s", 0, 0, [(1, 1, 1)])]})
+    graph.source(shape, mapping, **{"name": "m", **more})
+    return graph
 
 
 def test_what_cannot_be_kept_on_tiles() -> None:

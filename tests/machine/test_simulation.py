@@ -286,31 +286,6 @@ def test_results_and_their_files(tmp_path: object) -> None:
     assert again.pairs == simulate(graph, result).pairs == simulate(graph, result.layouts).pairs
 
 
-def test_bad_input() -> None:
-    """No machine, layouts that do not cover, rules and hooks that cannot be: one line each."""
-    graph, layouts = chain()
-    with refused("the graph has no tile memory"):
-        simulate(graph, layouts)
-    with refused("sink 'x': has no layout"):
-        simulate(graph, {}, FOUR)
-    with refused("sink 'x': pieces set 3 elements of 4"):
-        simulate(graph, {"x": ((TILE, 1, 1, ((3, 0, 1),)),)}, FOUR)
-    with refused("sink 'x': piece 1: its 'from' elements 1..1 must be within 0..0"):
-        simulate(graph, layouts, TileMemory(1, 100))
-    with refused("op 't'", "mapping: 3 is not a tile; tiles are 0 to 1"):
-        simulate(graph, {"x": ((TILE, 0, 0, ((4, 0, 1),)),)}, TileMemory(2, 100))
-    ruled = Graph()
-    ruled.valued_pair(ruled.sink((4,), name="x"), ruled.source((4,), rule={"kind": "cube"}), 1)
-    with refused("op 'source0': unknown rule 'cube'; known: linear"):
-        simulate(ruled, {"x": ((TILE, 0, 0, ((4, 0, 1),)),)}, FOUR)
-    hooked = Graph()
-    hooked.barrier([], (4,), hook="spin", name="b")
-    with refused("barrier 'b': ", "hook 'spin'"):
-        simulate(hooked, {}, FOUR)
-    with refused("tiles cannot be coloured by 'size'; allowed: bytes, tensor"):
-        simulate(*chain(), FOUR).draw("size")
-
-
 def test_pictures_tell_the_heaviest_sinks() -> None:
     """Each tile names up to three sinks, heaviest first, whatever their order in the graph."""
     draw = random.Random(1)
@@ -343,3 +318,17 @@ def test_temporaries_end_with_their_last_reader() -> None:
     graph.fixed_point([graph.identity(graph.tensor("unread"))], (8,), name="reader")
     found = simulate(graph, layouts, TileMemory(4, 100))
     assert found.peak.tolist() == [36, 20, 20, 20]  # 16 of x, 12, 8
+
+
+def ruled() -> Graph:
+    """Return a graph with a rule that there is not."""
+    graph = Graph()
+    graph.valued_pair(graph.sink((4,), name="x"), graph.source((4,), rule={"kind": "cube"}), 1)
+    return graph
+
+
+def hooked_graph() -> Graph:
+    """Return a graph with a hook that there is not."""
+    graph = Graph()
+    graph.barrier([], (4,), hook="spin", name="b")
+    return graph

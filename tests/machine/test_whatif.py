@@ -229,20 +229,6 @@ def test_without_time_of_prices() -> None:
     assert found.bound_at({0: 1}) is None
 
 
-def test_bad_input_of_prices() -> None:
-    """A machine, layouts, and legal ones, are needed; tiles are those of the machine."""
-    graph = Graph()
-    graph.sink((2,), name="x")
-    with refused("the graph has no tile memory"):
-        shadow_prices(graph, unwind(graph))
-    with refused("the result has no layouts"):
-        shadow_prices(full(room=2), unwind(full(room=2)))
-    with refused("capacity: tile 0 holds 6 of 4 bytes"):
-        shadow_prices(full(), {"x": [("s", 0, 0, [(6, 1, 1)])]})
-    with refused("2 is not a tile; tiles are 0 to 1"):
-        shadow_prices(full(), unwind(full())).bound_at({2: 1})
-
-
 # Values from the bytes of elements and the bandwidth of tiles
 
 
@@ -286,12 +272,6 @@ def test_numbers_that_are_no_decimals() -> None:
     found = cycle_values(graph, TileMemory(4, 100, {"default": 6}, exchange_bytes_per_cycle=3))
     assert named_pairs(found)[0][2] == 2
     assert exchange_rate(TileMemory(1, 1)) == 4
-
-
-def test_no_machine() -> None:
-    """Values in cycles need one."""
-    with refused("the graph has no tile memory"):
-        cycle_values(example())
 
 
 def test_costs_are_of_the_given_layouts() -> None:
