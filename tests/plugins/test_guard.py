@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -59,39 +58,14 @@ def fail(*_given: object) -> Result:
     raise ValueError("no idea\nwhat to do")
 
 
-WRONG: dict[str, tuple[Callable[[Labelling], Any], str]] = {
-    "nothing": (lambda p: None, "must return a layoutopt.Result, got 'None' of type NoneType"),
-    "labels alone": (lambda p: label(p, 2), "must return a layoutopt.Result"),
-    "shape": (lambda p: Result(labelling=np.zeros(2, int)), "shape (1,), got int64 of shape (2,)"),
-    "floats": (lambda p: Result(labelling=np.zeros(1)), "got float64 of shape (1,)"),
-    "ragged": (lambda p: Result(labelling=[[1], [1, 2]]), "failed: ValueError"),
-    "text": (lambda p: Result(labelling="best"), "must give labels as integers"),
-    "too low": (lambda p: Result(labelling=np.array([-1])), "must give labels in 0..3, got -1..-1"),
-    "too high": (lambda p: Result(labelling=np.array([4])), "must give labels in 0..3, got 4..4"),
-    "order": (lambda p: Result(labelling=label(p, 5)), "banned or violate barrier order"),
-    "score": (
-        lambda p: Result(labelling=label(p, 2), objective=3),
-        "claims the objective 3, but its labelling has 2",
-    ),
-    "half a score": (
-        lambda p: Result(labelling=label(p, 2), objective=Decimal("2.5")),
-        "must give an integer as objective",
-    ),
-    "bound": (lambda p: Result(bound="high"), "must give an integer as bound"),
-    "no labelling": (lambda p: Result(objective=2), "gives an objective without a labelling"),
-    "infeasible": (lambda p: Result(infeasible="too hard"), "claims infeasibility"),
-    "stopped": (lambda p: Result(stopped="tired"), "must give stopped as"),
-}
+def answered(answer: Callable[[Labelling], Any]) -> object:
+    """Solve by a solver that gives an answer whatever it is asked."""
+    layoutopt.solver("mine")(lambda problem, *_: answer(problem))
+    return unwind(graph_of_one(), "mine")
 
 
 class TestSolvers:
     """On labelling problems."""
-
-    @pytest.mark.parametrize("case", WRONG)
-    def test_garbage(self, case: str) -> None:
-        """Whatever is no answer to the problem is told in one line."""
-        answer, told = WRONG[case]
-        blamed(lambda problem, *_: answer(problem), told)
 
     def test_failures(self) -> None:
         """What is raised is told, on one line, with the cause kept for those who look."""
@@ -213,61 +187,30 @@ def own_places(graph: Graph, places: Any) -> dict[int, tuple[np.ndarray, np.ndar
     }
 
 
-WRONG_ORIGINS: dict[str, tuple[Callable[[Graph, Any], Any], str]] = {
-    "nothing": (lambda g, f: [], "must return a dict with the numbers of all sinks"),
-    "names": (lambda g, f: {"x": f[0]}, "must return a dict with the numbers of all sinks"),
-    "shape": (
-        lambda g, f: {0: (np.zeros(2, int), np.zeros(2, int))},
-        "must give sink 'x' two arrays of integers of shape (1,), got int64 of shape (2,)",
-    ),
-    "floats": (lambda g, f: {0: (np.zeros(1), np.zeros(1))}, "got float64 of shape (1,)"),
-    "alone": (lambda g, f: {0: np.zeros(1, int)}, "failed: ValueError"),
-    "tensor": (
-        lambda g, f: {0: (np.array([99]), np.array([0]))},
-        "gives sink 'x' locations of tensor number 99, which does not exist",
-    ),
-    "place": (
-        lambda g, f: {0: (np.array([g.tensor("s").index]), np.array([1]))},
-        "gives sink 'x' locations outside 's'",
-    ),
-    "order": (
-        lambda g, f: {0: (np.array([g.tensor("b").index]), np.array([0]))},
-        "the layouts break a rule: barrier order",
-    ),
-    "graph": (lambda g, f: g.pairs.append(g.pairs[0]), "must not change the graph"),
-}
+def register(change: Callable[[Graph, Any], Any]) -> None:
+    """Register a heuristic that leaves everything where it is, but for a change."""
+
+    @layoutopt.heuristic("mine")
+    def choose(graph: Graph, _limits: object, _given: object, places: Any) -> Any:
+        found = own_places(graph, places)
+        changed = change(graph, found)
+        return found if changed is None else changed
+
+
+def changed(change: Callable[[Graph, Any], Any]) -> object:
+    """Solve by a heuristic that leaves everything where it is, but for a change."""
+    register(change)
+    return unwind(graph_of_one(), "mine")
 
 
 class TestHeuristics:
     """On graphs."""
 
-    @staticmethod
-    def register(change: Callable[[Graph, Any], Any]) -> None:
-        """Register a heuristic that leaves everything where it is, but for a change."""
-
-        @layoutopt.heuristic("mine")
-        def choose(graph: Graph, _limits: object, _given: object, places: Any) -> Any:
-            found = own_places(graph, places)
-            changed = change(graph, found)
-            return found if changed is None else changed
-
-    @pytest.mark.parametrize("case", WRONG_ORIGINS)
-    def test_garbage(self, case: str) -> None:
-        """Whatever is no answer is told in one line."""
-        change, told = WRONG_ORIGINS[case]
-        self.register(change)
-        with pytest.raises(SolverError) as error:
-            unwind(graph_of_one(), "mine")
-        text = str(error.value)
-        assert text.startswith("solver 'mine'")
-        assert told in text
-        assert len(text.splitlines()) == 1
-
     def test_views_have_no_locations(self) -> None:
         """Locations are those of sinks, sources, fixed points and barriers."""
         graph = graph_of_one()
         view = graph.identity("x", name="copy")
-        self.register(lambda g, f: {0: (np.array([view.index]), np.array([0]))})
+        register(lambda g, f: {0: (np.array([view.index]), np.array([0]))})
         with pytest.raises(SolverError, match="gives sink 'x' locations of 'copy', a view"):
             unwind(graph, "mine")
 
@@ -275,11 +218,11 @@ class TestHeuristics:
         """What is fixed must not be moved; what keeps it is scored."""
         graph = graph_of_one()
         fixed = {"x": (("s", 0, 0, ()),)}
-        self.register(lambda g, f: None)
+        register(lambda g, f: None)
         with pytest.raises(SolverError, match="moves elements of sink 'x' whose locations"):
             unwind(graph, "mine", fixed=fixed)
         s = graph.tensor("s").index
-        self.register(lambda g, f: {0: (np.array([s]), np.array([0]))})
+        register(lambda g, f: {0: (np.array([s]), np.array([0]))})
         assert unwind(graph, "mine", fixed=fixed).score == 2
 
     def test_machines(self) -> None:
@@ -290,7 +233,7 @@ class TestHeuristics:
         s = graph.tensor("s").index
         for room, status in ((4, Status.OPTIMAL), (2, Status.UNKNOWN)):
             graph.tile_memory = TileMemory(2, room, {"default": 1})
-            self.register(lambda g, f: {x.index: (np.full(4, s), np.arange(4))})
+            register(lambda g, f: {x.index: (np.full(4, s), np.arange(4))})
             assert unwind(graph, "mine").status is status
 
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import Any
 
 import networkx as nx
-import pytest
 
-from benchmarks.figures import unbroadcast_add, valued_pair
-from benchmarks.traps import barrier_too_late
+from benchmarks.figures import unbroadcast_add
 from layoutopt.base.result import Piece
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.program.steps import BarrierReady, Place, Run, Schedule, schedule, steps
 from layoutopt.unwinding import unwind
 from tests.models.instances import FAMILIES
-from tests.support import refused
 
 # Steps and a framework's ops in one order
 
@@ -121,29 +117,10 @@ def test_ops_keep_their_order_where_they_can() -> None:
         assert left == []
 
 
-WRONG: dict[str, tuple[Any, dict[str, Any] | None, tuple[str, ...]]] = {
-    "cycle": ({"a": ["c"], "b": ["a"], "c": ["b"], "d": ["a"]}, None, ("'a'", "'b'", "'c'")),
-    "itself": ({"a": ["a"]}, None, ("'a' -> 'a'",)),
-    "unknown op": ({"a": ["b"]}, None, ("'a'", "'b'", "not an op")),
-    "unhashable op": ({"a": [["b"]]}, None, ("'a'", "['b']", "not an op")),
-    "a string of ops": ({"a": [], "b": "a"}, None, ("'b'", "list")),
-    "a number of ops": ({"a": 3}, None, ("'a'", "list")),
-    "a list": (["a", "b"], None, ("mapping", "networkx.DiGraph", "list")),
-    "an undirected graph": (nx.Graph(), None, ("mapping", "networkx.DiGraph", "Graph")),
-    "a list of sinks": ({"a": []}, ["A"], ("creates", "list")),
-    "unknown sink": ({"a": []}, {"D": "a"}, ("'D'", "not a sink")),
-    "unknown creator": ({"a": []}, {"A": "b"}, ("'A'", "'b'", "not an op")),
-    "unhashable creator": ({"a": []}, {"A": ["a"]}, ("'A'", "['a']", "not an op")),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_ops_are_refused(name: str) -> None:
-    """One line that names the op or the sink."""
-    ops, creates, told = WRONG[name]
+def scheduled(ops: Any, creates: Any = None) -> Schedule:
+    """Schedule a framework's ops with the layouts of a figure."""
     graph = unbroadcast_add()
-    with refused(*told):
-        schedule(graph, unwind(graph), ops, creates)
+    return schedule(graph, unwind(graph), ops, creates)
 
 
 # The steps of a result: which there are, in which order, and what each needs
@@ -173,23 +150,3 @@ def test_printed_steps() -> None:
     ]
     own = Place("x", 0, ("x", 3, 3, ((1, 1, 1),)))
     assert str(own) == "place x, piece 0: 1 location of its own"
-
-
-def test_wrong_layouts_are_refused() -> None:
-    """Layouts that are missing, illegal or wait for themselves give one line each."""
-    graph = barrier_too_late()
-    result = unwind(graph)
-    with refused("layouts"):
-        steps(graph, replace(result, labelling=None))
-    with refused("layouts"):
-        steps(graph, [("x", 0, 0, ())])
-    with refused("'y'", "no layout"):
-        steps(graph, {"x": whole("x", 2)})
-    with refused("sink 'id0'"):
-        steps(valued_pair(), {"id0": whole("id0", 5), "id1": whole("id1", 6)})
-    with refused("barrier order", "'barrier'"):
-        steps(graph, {"x": whole("x", 2), "y": whole("barrier", 2)})
-    with refused("order", "'x'", "before the barrier"):
-        steps(graph, replace(result, order=("x", "y")))
-    with refused("order", "'z'"):
-        steps(graph, replace(result, order=("z",)))
