@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +76,19 @@ TABLES: tuple[dict[str, Any], ...] = (
 """What users add to by decorators."""
 
 
-@pytest.fixture(autouse=True)
-def _nothing_stays_registered() -> Iterator[None]:
-    """What a test registers, others do not see, in whatever order they run."""
+@contextmanager
+def registered_before() -> Iterator[None]:
+    """Forget what is registered meanwhile."""
     before = [dict(table) for table in TABLES]
     yield
     for table, entries in zip(TABLES, before, strict=True):
         if table != entries:
             table.clear()
             table.update(entries)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_registered() -> Iterator[None]:
+    """What a test registers, others do not see, in whatever order they run."""
+    with registered_before():
+        yield

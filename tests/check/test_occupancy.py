@@ -13,7 +13,7 @@ import pytest
 from layoutopt.base.errors import SizeError
 from layoutopt.check.elements import by_elements, by_pieces
 from layoutopt.check.located import takes_hooked, without_hooks
-from layoutopt.check.occupancy import held, occupied, sure_to_fit
+from layoutopt.check.occupancy import held, occupied
 from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Barrier, Kind
 from layoutopt.graphs.tiling import memory_of, root_tiles
@@ -173,23 +173,3 @@ def sinks(*sizes: int, tiles: int, room: int, grain: int = 1, width: int = 1) ->
     for name, size in zip("abcde", sizes, strict=False):
         graph.sink((size,), name=name)
     return graph
-
-
-def test_what_is_sure_to_fit() -> None:
-    """While 4 bytes fit nowhere, each tile of 5 holds 2 at least: 3 such hold 6 bytes, not 7."""
-    for graph, sure in [
-        (sinks(6, tiles=3, room=2), True),
-        (sinks(7, tiles=3, room=2), False),
-        (sinks(6, tiles=3, room=3, grain=2), True),
-        (sinks(6, tiles=2, room=3, grain=2), False),
-        (sinks(2, 0, 2, tiles=2, room=3, grain=3), True),
-        (sinks(1, 1, tiles=2, room=5), False),
-        (sinks(2, 1, tiles=3, room=5), True),
-        (sinks(3, 1, tiles=3, room=5), False),
-        (sinks(0, 3, tiles=3, room=7), True),
-        (sinks(0, 1, tiles=5, room=3), False),
-        (sinks(1, 1, tiles=9, room=2), False),  # b fits nowhere, though 9 tiles hold 5 bytes
-        (sinks(tiles=1, room=1), True),
-        (sinks(0, 0, tiles=1, room=1), True),
-    ]:
-        assert sure_to_fit(graph) is sure

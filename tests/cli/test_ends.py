@@ -23,7 +23,7 @@ from layoutopt.base.limits import Progress
 from layoutopt.bench.run import RunProgress
 from layoutopt.cli import bench, solve, streams
 from layoutopt.cli import main as entry
-from layoutopt.machine.whatif import ShadowPrices, SinkCost, SmallestMachine, TilePrice
+from layoutopt.machine.whatif import ShadowPrices, SinkCost, TilePrice
 from tests.cli.conftest import Run
 from tests.support import refused
 
@@ -60,19 +60,6 @@ def test_each_end_has_its_line_and_code(
     [line] = ended.err.splitlines()
     assert line.startswith(text)
     assert (line == text) == (name != "unforeseen")
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "text"),
-    [
-        (4096, 4096, "  the unconstrained optimum needs 4,096 bytes per tile"),
-        (4096, 8192, "  the unconstrained optimum needs 4,096 to 8,192 bytes per tile"),
-        (4096, None, "  the unconstrained optimum needs 4,096 bytes per tile or more"),
-    ],
-)
-def test_what_is_known_of_the_smallest_machine(low: int, high: int | None, text: str) -> None:
-    """A number that is proved stands alone; of others both ends are told."""
-    assert solve.smallest_text(SmallestMachine(low, high)) == text
 
 
 def test_prices_that_ran_out_of_time_and_many_sinks() -> None:

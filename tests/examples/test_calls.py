@@ -62,6 +62,7 @@ from layoutopt.pictures.svg import abbreviations, distinct, shortened
 from layoutopt.tiles.hooks import hooked_tiles
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map
+from tests.conftest import registered_before
 from tests.conversion.test_rules import op
 from tests.graphs.test_editing import small as small_to_edit
 from tests.machine.test_capacitated import full
@@ -349,6 +350,7 @@ if __name__ == "__main__":
     for number, line in enumerate(lines):
         if line.startswith("  "):
             one = next(rows)
-            now = said(one.section, one.call)
+            with registered_before():
+                now = said(one.section, one.call)
             lines[number] = line if fits(now, one.said) else f"  {now}"
     PAGE.write_text("\n".join(lines) + "\n")

@@ -8,7 +8,6 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -34,7 +33,7 @@ from layoutopt.explain.pair import ParametricSolves, least_value, won
 from layoutopt.explain.subject import Subject
 from layoutopt.generate.families import generate
 from tests.examples.graphs import graph_of
-from tests.support import hard_graph, refused
+from tests.support import hard_graph
 
 FIGURES = Path(__file__).parents[2] / "instances" / "figures"
 
@@ -324,27 +323,6 @@ def test_progress() -> None:
         "where choices change",
         "without pairs in the way",
     ]
-
-
-def test_refused() -> None:
-    """No such pair, no layouts, another graph's layouts, score or bound: one line each."""
-    graph = split()
-    result = unwind(graph)
-    with refused("no valued pair of 'b' and 'c'"):
-        explain_pair(graph, result, "b", "c")
-    with refused("unknown tensor 'z'"):
-        explain_pair(graph, result, "z", "c")
-    with refused("no layouts"):
-        explain_pair(graph, unwind(graph, time_limit=0), "x", "a")
-    with refused("another graph", "its origin 'b'"):
-        explain_pair(rivals(), result, "y", "q")
-    with refused("another graph", "it says 8, its layouts earn 7"):
-        explain_pair(graph, replace(result, objective=Decimal(8)), "x", "a")
-    worse = unwind(graph, fixed={"x": (("x", 0, 0, ((2, 1, 1),)),)})
-    with refused("another graph", "bound is 0", "earn 2"):
-        explain_pair(graph, replace(worse, size={}), "x", "a")
-    with refused("time_limit"):
-        explain_pair(graph, result, "x", "a", time_limit=-1)
 
 
 def test_sums_of_many_digits() -> None:

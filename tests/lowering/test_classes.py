@@ -19,7 +19,6 @@ from layoutopt.lowering.classes.families import (
     VIEW,
     Relation,
     System,
-    canonical_relation,
     cut_regions,
     system_of,
 )
@@ -164,24 +163,6 @@ def test_slots_make_families_products() -> None:
                 options += [{((s, row[s]),) for row in rows} for s in still]
             combined = {tuple(sorted(sum(chosen, ()))) for chosen in product(*options)}
             assert combined == {tuple(sorted(row.items())) for row in rows}
-
-
-NORMAL = {
-    "ones go": (((1, 7, 7), (4, 1, 1)), ((4, 1, 1),), 0, 0),
-    "rows join": (((3, 4, 4), (4, 1, 1)), ((12, 1, 1),), 0, 0),
-    "rows of slices stay": (((3, 4, 6), (4, 1, 1)), ((3, 4, 6), (4, 1, 1)), 0, 0),
-    "backwards is turned": (((5, -1, 1),), ((5, 1, -1),), -4, 4),
-    "both backwards": (((5, -1, -1),), ((5, 1, 1),), -4, -4),
-}
-
-
-@pytest.mark.parametrize("case", NORMAL)
-def test_normal_form(case: str) -> None:
-    """Families are written with few loops whose outputs go up."""
-    loops, expected, out, inp = NORMAL[case]
-    family = canonical_relation(Relation(0, 1, 0, 0, loops))
-    assert family == Relation(0, 1, out, inp, expected)
-    assert canonical_relation(Relation(0, 1, 0, 0, (*loops, (0, 1, 1)))) is None
 
 
 def test_too_many_boxes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
