@@ -69,7 +69,7 @@ LABELLING, TABLES, GRAPH, MODES = Takes
 ENTRIES: dict[tuple[str, Takes], Entry] = {
     (name, takes): Entry(name, takes, proves, place)
     for name, takes, proves, place in (
-        ("auto", LABELLING, True, "network.order:solve"),
+        ("auto", LABELLING, True, "network.parts:solve"),
         ("cpsat", LABELLING, True, "network.solvers.formulation:by_cpsat"),
         ("mip", LABELLING, True, "network.solvers.formulation:by_highs"),
         ("refined", LABELLING, False, "network.heuristics.methods:refined"),

@@ -1,195 +1,57 @@
-"""A problem without order rules: reduce, split, and close each part.
+"""Labelling problems: reduce, split, close each part; with order rules, put together in between.
 
-In order of cost: contraction, components, two alternatives by minimum cut, small treewidth
-by dynamic programming, shared columns, isolating cuts, the relaxation by message passing; and
-on what that leaves open branch and bound, HiGHS and CP-SAT, in turns.
+A problem without order rules is solved in order of cost: contraction, components, two alternatives
+by minimum cut, small treewidth by dynamic programming, shared columns, isolating cuts, the
+relaxation by message passing; and on what that leaves open branch and bound, HiGHS and CP-SAT, in
+turns.
+
+With order rules, parts where no cycle can arise are solved alone.  The others are *coupled*: an arc
+between two barriers is open or closed for all of them alike.  A master problem proposes an order of
+the barriers, which opens the arcs that agree with it; every part is solved under it; and
+what a part loses by closed arcs goes back to the master as a cut (logic-based Benders
+decomposition, Hooker and Ottosson, 2003).  Master bound and best order found meet at the
+optimum.  A part is first solved with all arcs open, then with those closed that its answer
+used and must not use, and so on: so cuts name few arcs, and hold wherever those are closed.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from layoutopt.base.entries import Takes, load
 from layoutopt.base.errors import OptionError, SolverError
 from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network.components import coloured, components
+from layoutopt.network.components import strong_components
 from layoutopt.network.contraction import contract
 from layoutopt.network.cuts import best_of_two, isolating_cuts
 from layoutopt.network.elimination import eliminate
 from layoutopt.network.problem import (
     IntArray,
     Labelling,
+    Parts,
+    Precedence,
     exact_integers,
-    merge_parallel,
+    restored_names,
     split,
+    take,
     with_numbers,
+    without,
 )
-from layoutopt.network.solvers.relaxation import HOPS, Ascent, begin, field_of, fits, worth
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-DEPTH = 200  # deepest branch
-
-
-def branch(root: Ascent) -> int:
-    """Search until nothing can exceed the goal of a climbed ascent by more than a gap.
-
-    A node is branched at the place where the bound and the labelling differ most: a node takes its
-    present label, or any other.  The root keeps the best labelling.  Return a bound on all
-    labellings of the root's field; it equals the root's value unless time ran out or a gap is
-    allowed.
-    """
-    todo = [(root, 0)]
-    worst = root.goal
-    quiet = replace(root.limits, tell=None)
-    while todo:
-        open_bound = max([worst, *(a.bound for a, _ in todo)])
-        root.limits.report("branching", root.goal, min(root.bound, open_bound))
-        last, node = todo.pop()
-        if last is not root:
-            last.cutoff = root.goal
-            if last.climb(last.around(np.array([node]), HOPS)):
-                worst = max(worst, last.bound)
-                _take(root, last.labels)
-                continue
-            _take(root, last.labels)
-        if root.limits.over or len(todo) > DEPTH:
-            root.stopped = root.limits.stopped or root.stopped
-            worst = max([worst, last.bound, *(a.bound for a, _ in todo)])
-            break
-        if root.limits.close(root.goal, last.bound):
-            worst = max(worst, last.bound)
-            continue
-        todo.extend(_children(last, quiet))
-    return max(root.goal, min(worst, root.bound))
-
-
-def _take(root: Ascent, labels: IntArray) -> None:
-    value = worth(root.field.rewards, root.field.edges, root.field.weights, labels)
-    if value > root.value:
-        root.labels, root.value = labels, value
-
-
-def _children(parent: Ascent, limits: Limits) -> list[tuple[Ascent, int]]:
-    """Return the two halves of a field: one node takes its present label, or any other."""
-    field, ledger = parent.field, parent.ledger
-    slack = ledger.node_slack.astype(np.float64)
-    for ends in field.edges.T:
-        np.add.at(slack, ends, ledger.edge_slack.astype(np.float64))
-    slack[field.allowed.sum(axis=1) < 2] = -1.0
-    node = int(slack.argmax())
-    label = int(parent.labels[node])
-    others = np.arange(field.allowed.shape[1]) != label
-    never = int(field.rewards.min()) - 1
-    low = -2 * int(np.abs(np.where(field.allowed, field.rewards, 0)).sum())
-    low = min(never, low - 2 * int(np.abs(field.weights).sum()) - 1)
-    children = []
-    for gone in (others, ~others):
-        rewards, allowed = field.rewards.copy(), field.allowed.copy()
-        rewards[node, gone], allowed[node, gone] = low, False
-        half = replace(field, rewards=rewards, allowed=allowed)
-        labels = parent.labels.copy()
-        if gone[label]:
-            labels[node] = rewards[node].argmax()
-        messages = parent.to_first.copy(), parent.to_second.copy()
-        children.append((Ascent(half, *messages, labels, parent.goal, limits), node))
-    return children
-
-
-MANY = 64  # from so many labels on columns are shared
-DISTANCES = (2, 3, 4, 6)  # how many edges apart labels of one column are, in turn
-
-CONFLICTS_LIMIT = 3 * 10**7
-"""Largest number of pairs of labels that must not share, counted once for each way they meet."""
-
-SHARE = 0.25  # share of the time left that one distance may take
-EFFORT = 15.0  # effort of one distance, see `Limits.turn`
-
-
-def share_columns(part: Labelling, limits: Limits, start: IntArray) -> Result | None:
-    """Bound a part by sharing columns, or return ``None`` if that is not for it.
-
-    The labelling is the best one that came back, or ``start``.
-    """
-    signed = (part.weights < 0).any() or (part.rewards < 0).any() or len(part.banned)
-    if part.labels < MANY or signed or not fits(part):
-        return None
-    best, bound = start, part.total()
-    quiet = replace(limits, tell=None)
-    for distance in DISTANCES:
-        conflicts = _conflicts(part, distance)
-        if conflicts is None:
-            break
-        column = np.array(coloured(conflicts.indptr, conflicts.indices), np.int64)
-        if 2 * int(column.max()) > part.labels:
-            break
-        small = _merged(part, column)
-        short = quiet.within(SHARE * limits.left).turn(EFFORT)
-        field = field_of(small, min(short.left, EFFORT))
-        if field is None or limits.over:
-            break
-        ascent = begin(field, short, _columns_of(best, column, small.nodes))
-        ascent.climb(np.arange(small.nodes))
-        bound = min(bound, ascent.bound)
-        best = max(best, _restored(part, column, ascent.labels), key=part.value)
-        limits.report("sharing columns", part.value(best), bound)
-        if limits.close(part.value(best), bound):
-            break
-    value = part.value(best)
-    stopped = Stopped.FINISHED if bound == value else limits.stopped or Stopped.GAP_LIMIT
-    return Result(objective=value, bound=bound, labelling=best, stopped=stopped)
-
-
-def _conflicts(part: Labelling, distance: int) -> csr_array | None:
-    """Return which labels reward nodes within a distance of each other; ``None`` if too many."""
-    from scipy.sparse import coo_array, csr_array, eye_array
-
-    n = part.nodes
-    owns = csr_array(
-        (np.ones(len(part.reward_at), bool), tuple(part.reward_at.T)), shape=(n, part.labels)
-    )
-    ends = coo_array((np.ones(len(part.edges), bool), tuple(part.edges.T)), shape=(n, n)).tocsr()
-    step = csr_array(ends + ends.T + eye_array(n, dtype=bool, format="csr"))
-    reach = owns
-    for matrix in [step] * distance + [csr_array(owns.T)]:
-        if int(np.diff(reach.indptr)[matrix.indices].sum()) > CONFLICTS_LIMIT:
-            return None
-        reach = csr_array(matrix @ reach)
-    return reach
-
-
-def _merged(part: Labelling, column: IntArray) -> Labelling:
-    """Return a part in which labels of one column, no two of which meet at a node, are one."""
-    at = np.column_stack([part.reward_at[:, 0], column[part.reward_at[:, 1]]])
-    return replace(part, labels=int(column.max()) + 1, reward_at=at)
-
-
-def _columns_of(labels: IntArray, column: IntArray, nodes: int) -> IntArray:
-    """Return a labelling's columns; fresh labels have none, and become unknown ones."""
-    known = labels < len(column)
-    return np.where(known, column[np.where(known, labels, 0)], len(column) + nodes)
-
-
-def _restored(part: Labelling, column: IntArray, columns: IntArray) -> IntArray:
-    """Return labels: each connected piece of one column takes the best label of it."""
-    same = part.edges[columns[part.edges[:, 0]] == columns[part.edges[:, 1]]]
-    _, piece = components(part.nodes, *same.T)
-    node, label = part.reward_at.T
-    own = column[label] == columns[node]
-    ends, earned = merge_parallel(
-        np.column_stack([piece[node[own]], label[own]]), part.rewards[own]
-    )
-    best = part.labels + np.unique(piece, return_index=True)[1]
-    order = np.argsort(earned, kind="stable")
-    best[ends[order, 0]] = ends[order, 1]  # of several the last one stays, which earns most
-    return np.asarray(best[piece])
+from layoutopt.network.solvers.relaxation import (
+    Ascent,
+    begin,
+    branch,
+    field_of,
+    fits,
+    share_columns,
+)
 
 
 class Tracker:
@@ -389,3 +251,267 @@ def _answer(ascent: Ascent, bound: int) -> Result:
         labelling=ascent.labels,
         stopped=Stopped.FINISHED if done else ascent.stopped,
     )
+
+
+Arc = tuple[int, int]
+
+LARGEST = 2**55  # the sum of all tops stays below this, if need be in a coarser unit
+
+
+@dataclass(frozen=True)
+class OrderCut:
+    """A part earns at most ``value`` while all arcs of ``closed`` are closed."""
+
+    part: int
+    closed: frozenset[Arc]
+    value: int
+
+
+@dataclass(frozen=True)
+class OrderSolution:
+    """Solution of the master problem."""
+
+    bound: int  # no order lets the parts earn more, as far as the cuts tell
+    # a rank for each barrier, `None` if time ran out before any order was found
+    rank: list[int] | None
+
+
+def best_order(
+    barriers: int,
+    static: Sequence[Arc],
+    tops: Sequence[int],
+    cuts: Sequence[OrderCut],
+    limits: Limits,
+) -> OrderSolution:
+    """Choose an order that the parts like best.
+
+    ``static`` arcs are always there.  ``tops`` are what each part earns at most; cuts are what is
+    known besides.
+    """
+    unit = math.gcd(*(top - cut.value for cut in cuts for top in [tops[cut.part]])) or 1
+    losses = [-(-(tops[cut.part] - cut.value) // unit) for cut in cuts]
+    while sum(losses) >= LARGEST:  # rounding losses down keeps the bound true
+        unit, losses = 2 * unit, [loss // 2 for loss in losses]
+    from layoutopt.network.solvers.cpsat import solve_programme
+    from layoutopt.network.solvers.programme import ProgrammeWriter
+
+    to = ProgrammeWriter()
+    rank = to.block(np.zeros(barriers, np.int64), barriers - 1).tolist()
+    for b, c in static:
+        to.row([rank[b], rank[c]], [-1, 1], low=1)
+    opened = {arc: to.variable() for arc in sorted({arc for cut in cuts for arc in cut.closed})}
+    for (b, c), z in opened.items():  # z = 1 makes b come before c
+        to.row([rank[b], rank[c], z], [-1, 1, -barriers], low=1 - barriers)
+    worst: dict[int, int] = {}
+    for cut, loss in zip(cuts, losses, strict=True):
+        worst[cut.part] = max(worst.get(cut.part, 0), loss)
+    lost = {part: to.variable(-1, most) for part, most in worst.items()}
+    for cut, loss in zip(cuts, losses, strict=True):  # that much is lost unless one is open
+        arcs = [opened[arc] for arc in cut.closed]
+        to.row([lost[cut.part], *arcs], [1] + [loss] * len(arcs), low=loss)
+    found = solve_programme(to.finished(), limits)
+    least = 0 if found.bound is None else max(0, -found.bound)
+    chosen = None if found.values is None else found.values[:barriers].tolist()
+    return OrderSolution(sum(tops) - least * unit, chosen)
+
+
+Arcs = frozenset[Arc]
+
+
+def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
+    """Solve a labelling problem exactly, by whatever pays.
+
+    The result has a labelling and a bound; ``start`` may break order rules.
+    """
+    order = problem.precedence
+    if order is None:
+        return solve_parts(problem, limits, start)
+    parts = split(replace(problem, precedence=None))
+    coupled = _coupled(order, parts)
+    inside = np.zeros(problem.nodes, bool)
+    for part in coupled:
+        inside[part.nodes] = True
+    alone = np.flatnonzero(~inside)
+    readers = order.node_readers[alone]
+    rest = without(take(problem, alone), order.hopeless(), order.label_barrier, readers)
+    hope = sum(part.problem.total() for part in coupled)
+    free = solve_parts(rest, limits.restated(lambda x: x, lambda x: x + hope))
+    low, high = int(free.objective or 0), int(free.bound or 0)
+    told = limits.restated(lambda x: x + low, lambda x: x + high)
+    found = _Decomposition(order, coupled, told).run()
+    labels = np.zeros(problem.nodes, np.int64)
+    labels[alone] = restored_names(free.labelling, alone, problem.labels)
+    for part, result in zip(coupled, found.results, strict=True):
+        table = np.concatenate([part.labels, problem.labels + part.nodes])
+        labels[part.nodes] = table[result.labelling]
+    stopped = found.stopped if free.stopped is Stopped.FINISHED else free.stopped
+    return Result(
+        objective=problem.value(labels),
+        bound=high + found.bound,
+        labelling=labels,
+        stopped=stopped,
+    )
+
+
+@dataclass(eq=False)
+class _Part:
+    """A component in which some labels need arcs that may close a cycle.
+
+    ``needs[s][b]`` are the contested arcs that a node with reader set ``s`` needs for a label
+    of barrier ``b``; ``choices`` is the shape of tables of barriers and reader sets.
+    """
+
+    problem: Labelling
+    nodes: IntArray
+    labels: IntArray
+    barrier: IntArray
+    readers: IntArray
+    needs: dict[tuple[int, int], Arcs]
+    choices: tuple[int, int]
+    solved: dict[Arcs, Result] = field(default_factory=dict)
+
+    def solve(self, closed: Arcs, limits: Limits) -> Result:
+        """Return the best labelling that needs no closed arc."""
+        if closed not in self.solved:
+            shut = np.zeros(self.choices, bool)
+            for (s, b), arcs in self.needs.items():
+                shut[b, s] = not arcs.isdisjoint(closed)
+            problem = without(self.problem, shut, self.barrier, self.readers)
+            self.solved[closed] = solve_parts(problem, limits)
+        return self.solved[closed]
+
+    def used(self, labels: IntArray) -> Arcs:
+        """Return the contested arcs that a labelling needs."""
+        barrier = np.append(self.barrier, np.full(self.problem.nodes, -1))[labels]
+        pairs = set(zip(self.readers.tolist(), barrier.tolist(), strict=True))
+        return frozenset().union(*(self.needs.get(pair, frozenset()) for pair in pairs))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Results of the coupled parts under the best order, and a bound on all orders."""
+
+    results: Sequence[Result]
+    bound: int
+    stopped: Stopped
+
+
+class _Decomposition:
+    """Master problem and parts, in turns."""
+
+    def __init__(self, order: Precedence, parts: Sequence[_Part], limits: Limits) -> None:
+        self.order, self.parts = order, parts
+        self.limits = limits
+        self.static: list[Arc] = [(int(b), int(c)) for b, c in order.arcs]
+        self.cuts: set[OrderCut] = set()
+        self.best: list[Result] = []
+        self.value = 0
+
+    def run(self) -> _Found:
+        """Return the optimum, or what is known of it when time is up."""
+        quiet = replace(self.limits, tell=None)
+        tops = [part.solve(frozenset(), quiet) for part in self.parts]
+        bounds = [int(top.bound or 0) for top in tops]
+        used = [part.used(top.labelling) for part, top in zip(self.parts, tops, strict=True)]
+        rank = self._ranked([*self.static, *frozenset().union(*used)])
+        self._try(rank or self._ranked(self.static) or [])
+        bound = sum(bounds)
+        stopped = Stopped.FINISHED
+        while bound > self.value:
+            self.limits.report("barrier order", self.value, bound)
+            if self.limits.close(self.value, bound):
+                stopped = Stopped.GAP_LIMIT
+                break
+            known = len(self.cuts)
+            cuts = sorted(self.cuts, key=lambda c: (c.part, c.value, sorted(c.closed)))
+            proposal = best_order(self.order.barriers, self.static, bounds, cuts, quiet)
+            bound = min(bound, proposal.bound)
+            if proposal.rank is not None:
+                self._try(proposal.rank)
+            if self.limits.stopped is not None or len(self.cuts) == known:
+                # Without a new cut some part was not solved to its end, or numbers are rounded.
+                reasons = (result.stopped for result in self.best)
+                halted = next((r for r in reasons if r is not Stopped.FINISHED), Stopped.SIZE_LIMIT)
+                stopped = self.limits.stopped or halted
+                break
+        return _Found(self.best, max(bound, self.value), stopped)
+
+    def _ranked(self, arcs: Iterable[Arc]) -> list[int] | None:
+        """Return a rank for each barrier that agrees with arcs; ``None`` if they are cyclic."""
+        count = self.order.barriers
+        after: list[list[int]] = [[] for _ in range(count)]
+        waits = [0] * count
+        for b, c in set(arcs):
+            after[b].append(c)
+            waits[c] += 1
+        ready = [b for b in range(count) if not waits[b]]  # ascending, so it is a heap
+        rank, place = [0] * count, 0
+        while ready:
+            b = heapq.heappop(ready)
+            rank[b], place = place, place + 1
+            for c in after[b]:
+                waits[c] -= 1
+                if not waits[c]:
+                    heapq.heappush(ready, c)
+        return rank if place == count else None
+
+    def _try(self, rank: list[int]) -> None:
+        """Solve every part under an order, and keep what is learnt."""
+        results = [self._under(p, rank) for p in range(len(self.parts))]
+        value = sum(int(result.objective or 0) for result in results)
+        if not self.best or value > self.value:
+            self.best, self.value = results, value
+
+    def _under(self, number: int, rank: list[int]) -> Result:
+        """Solve a part under an order, closing only arcs that it would use against it."""
+        part = self.parts[number]
+        quiet = replace(self.limits, tell=None)
+        closed: Arcs = frozenset()
+        while True:
+            result = part.solve(closed, quiet)
+            if closed:
+                self.cuts.add(OrderCut(number, closed, int(result.bound or 0)))
+            against = {(b, c) for b, c in part.used(result.labelling) if rank[b] >= rank[c]}
+            if not against:
+                return result
+            closed |= against
+
+
+def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
+    """Return the components that need arcs which could be part of a cycle."""
+    hopeless = order.hopeless()
+    needs: list[dict[tuple[int, int], set[Arc]]] = []
+    links: list[Arc] = [(b, c) for b, c in order.arcs.tolist()]
+    for nodes, labels in zip(parts.nodes, parts.labels, strict=True):
+        own: dict[tuple[int, int], set[Arc]] = {}
+        for s in unique(order.node_readers[nodes]).tolist():
+            for b in unique(order.label_barrier[labels]).tolist():
+                if b >= 0 and not hopeless[b, s]:
+                    own[s, b] = {(b, c) for c in order.reader_sets[s]}
+                    links += own[s, b]
+        needs.append(own)
+    knot = {}
+    for k, members in enumerate(strong_components(links)):
+        knot.update(dict.fromkeys(members, k))
+    found = []
+    for i, (part, own) in enumerate(zip(parts.parts, needs, strict=True)):
+        contested = {
+            key: frozenset((b, c) for b, c in arcs if knot[b] == knot[c])
+            for key, arcs in own.items()
+        }
+        contested = {key: arcs for key, arcs in contested.items() if arcs}
+        if contested:
+            barrier = order.label_barrier[parts.labels[i]]
+            readers = order.node_readers[parts.nodes[i]]
+            found.append(
+                _Part(
+                    without(part, hopeless, barrier, readers),
+                    parts.nodes[i],
+                    parts.labels[i],
+                    barrier,
+                    readers,
+                    contested,
+                    hopeless.shape,
+                )
+            )
+    return found

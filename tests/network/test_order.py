@@ -13,12 +13,12 @@ import pytest
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Stopped
-from layoutopt.network import elimination, order
+from layoutopt.network import elimination, parts
 from layoutopt.network import problem as problem_module
 from layoutopt.network.components import components
 from layoutopt.network.heuristics.frame import OrderChoices, choices_of
 from layoutopt.network.heuristics.frame import allowed as keeps
-from layoutopt.network.order import (
+from layoutopt.network.parts import (
     Arc,
     OrderCut,
     best_order,
@@ -106,7 +106,7 @@ def test_wide_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
         rounded += result.bound != best
         assert result.bound == best or result.stopped is Stopped.SIZE_LIMIT
     assert rounded < 10
-    monkeypatch.setattr(order, "LARGEST", 8)
+    monkeypatch.setattr(parts, "LARGEST", 8)
     barriers, static, tops, cuts = random_master(1)
     found = best_order(barriers, static, tops, cuts, Limits())
     assert found.bound >= best_of_all(barriers, static, tops, cuts)

@@ -21,18 +21,23 @@ from layoutopt.network import elimination, parts
 from layoutopt.network.contraction import contract
 from layoutopt.network.cuts import isolating_cuts
 from layoutopt.network.parts import (
-    _restored,
     _searched,
-    branch,
     left_over,
-    share_columns,
     simple_answer,
     solve_part,
     solve_parts,
 )
 from layoutopt.network.problem import Labelling, split
+from layoutopt.network.solvers import relaxation
 from layoutopt.network.solvers.formulation import by_highs
-from layoutopt.network.solvers.relaxation import Ascent, begin, field_of
+from layoutopt.network.solvers.relaxation import (
+    Ascent,
+    _restored,
+    begin,
+    branch,
+    field_of,
+    share_columns,
+)
 from tests.support import (
     Edges,
     allowed,
@@ -288,8 +293,8 @@ def sparse(seed: int, nodes: int = 5) -> Labelling:
 @pytest.mark.parametrize("idle", [False, True])
 def test_shared_columns_bound(monkeypatch: pytest.MonkeyPatch, idle: bool) -> None:
     """The optimum is between their two numbers, and often both; what follows goes on from there."""
-    monkeypatch.setattr(parts, "MANY", 1)
-    monkeypatch.setattr(parts, "DISTANCES", (0, 1, 2))
+    monkeypatch.setattr(relaxation, "MANY", 1)
+    monkeypatch.setattr(relaxation, "DISTANCES", (0, 1, 2))
     monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
     if idle:
         monkeypatch.setattr(parts, "_reduced", simple_answer)
@@ -325,12 +330,12 @@ def test_where_columns_are_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = {(u, label): 1 + label % 3 for u in range(70) for label in range(70)}
     dense = labelling(70, 70, edges, labels)
     for conflicts, given in ((10, dense), (10, ring(300)), (10**6, dense)):
-        monkeypatch.setattr(parts, "CONFLICTS_LIMIT", conflicts)
+        monkeypatch.setattr(relaxation, "CONFLICTS_LIMIT", conflicts)
         result = share_columns(given, Limits(), fresh(given))
         assert result is not None
         assert result.labelling.tolist() == fresh(given).tolist()
         assert (result.bound, result.objective) == (given.total(), 0)
-    monkeypatch.setattr(parts, "MANY", 1)
+    monkeypatch.setattr(relaxation, "MANY", 1)
     aside = 0
     for seed in range(100):
         wide = 10**30 if seed % 4 == 3 else 1

@@ -12,8 +12,6 @@ import pytest
 
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Stopped
-from layoutopt.network import parts
-from layoutopt.network.parts import branch
 from layoutopt.network.problem import Labelling
 from layoutopt.network.solvers import messages, relaxation
 from layoutopt.network.solvers.messages import LabelField, Messages, colouring, ranks
@@ -22,6 +20,7 @@ from layoutopt.network.solvers.relaxation import (
     Ledger,
     begin,
     best_of_both,
+    branch,
     expand,
     expansion,
     field_of,
@@ -201,7 +200,7 @@ def test_ascent() -> None:
 @pytest.mark.parametrize(("depth", "deadline"), [(0, float("inf")), (200, 0.0)])
 def test_stopped_branching(monkeypatch: pytest.MonkeyPatch, depth: int, deadline: float) -> None:
     """Without time, or too deep, the bound still holds."""
-    monkeypatch.setattr(parts, "DEPTH", depth)
+    monkeypatch.setattr(relaxation, "DEPTH", depth)
     for problem, field in fields(60, 6):
         ascent, done = climbed(field)
         ascent.limits = Limits(deadline=deadline)

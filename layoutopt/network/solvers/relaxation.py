@@ -1,22 +1,31 @@
 """The relaxation's bound by message passing, with rounding: where both meet, it is a proof.
 
 The whole part is served first.  What is left of the gap is then mostly in a few places, so
-later passes serve only the *region* around them.
+later passes serve only the *region* around them.  *Branching* closes the gap; where there are very
+many labels, those that never meet *share columns*, which bounds the whole part.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import available
-from layoutopt.base.result import Stopped
-from layoutopt.network.components import components
+from layoutopt.base.result import Result, Stopped
+from layoutopt.network.components import coloured, components
 from layoutopt.network.flow import expanded
-from layoutopt.network.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
+from layoutopt.network.problem import (
+    IntArray,
+    Labelling,
+    WeightArray,
+    fresh_needed,
+    merge_parallel,
+    reward_table,
+)
 from layoutopt.network.solvers.messages import (
     Floats,
     LabelField,
@@ -25,6 +34,9 @@ from layoutopt.network.solvers.messages import (
     incidence,
     ranks,
 )
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 def worth(rewards: WeightArray, edges: IntArray, weights: WeightArray, labels: IntArray) -> int:
@@ -374,6 +386,12 @@ class Ascent:
             self.labels[region] = expansion(*given, joint, self.limits) if expands else joint
             self.value = self._worth(self.labels)
 
+    def offer(self, labels: IntArray) -> None:
+        """Keep a labelling of the field if it is better."""
+        value = self._worth(labels)
+        if value > self.value:
+            self.labels, self.value = labels, value
+
     def _worth(self, labels: IntArray) -> int:
         return worth(self.field.rewards, self.field.edges, self.field.weights, labels)
 
@@ -386,3 +404,154 @@ def begin(field: LabelField, limits: Limits, start: IntArray | None = None) -> A
         labels = np.where(known, start, labels)
     to_first, to_second = np.zeros((2, len(field.edges), field.rewards.shape[1]))
     return Ascent(field, to_first, to_second, labels, -(2**62), limits)
+
+
+DEPTH = 200  # deepest branch
+
+
+def branch(root: Ascent) -> int:
+    """Search until nothing can exceed the goal of a climbed ascent by more than a gap.
+
+    A node is branched at the place where the bound and the labelling differ most: a node takes its
+    present label, or any other.  The root keeps the best labelling.  Return a bound on all
+    labellings of the root's field; it equals the root's value unless time ran out or a gap is
+    allowed.
+    """
+    todo = [(root, 0)]
+    worst = root.goal
+    quiet = replace(root.limits, tell=None)
+    while todo:
+        open_bound = max([worst, *(a.bound for a, _ in todo)])
+        root.limits.report("branching", root.goal, min(root.bound, open_bound))
+        last, node = todo.pop()
+        if last is not root:
+            last.cutoff = root.goal
+            closed = last.climb(last.around(np.array([node]), HOPS))
+            root.offer(last.labels)
+            if closed:
+                worst = max(worst, last.bound)
+                continue
+        if root.limits.over or len(todo) > DEPTH:
+            root.stopped = root.limits.stopped or root.stopped
+            worst = max([worst, last.bound, *(a.bound for a, _ in todo)])
+            break
+        if root.limits.close(root.goal, last.bound):
+            worst = max(worst, last.bound)
+            continue
+        todo.extend(_children(last, quiet))
+    return max(root.goal, min(worst, root.bound))
+
+
+def _children(parent: Ascent, limits: Limits) -> list[tuple[Ascent, int]]:
+    """Return the two halves of a field: one node takes its present label, or any other."""
+    field, ledger = parent.field, parent.ledger
+    slack = ledger.node_slack.astype(np.float64)
+    for ends in field.edges.T:
+        np.add.at(slack, ends, ledger.edge_slack.astype(np.float64))
+    slack[field.allowed.sum(axis=1) < 2] = -1.0
+    node = int(slack.argmax())
+    label = int(parent.labels[node])
+    others = np.arange(field.allowed.shape[1]) != label
+    never = int(field.rewards.min()) - 1
+    low = -2 * int(np.abs(np.where(field.allowed, field.rewards, 0)).sum())
+    low = min(never, low - 2 * int(np.abs(field.weights).sum()) - 1)
+    children = []
+    for gone in (others, ~others):
+        rewards, allowed = field.rewards.copy(), field.allowed.copy()
+        rewards[node, gone], allowed[node, gone] = low, False
+        half = replace(field, rewards=rewards, allowed=allowed)
+        labels = parent.labels.copy()
+        if gone[label]:
+            labels[node] = rewards[node].argmax()
+        messages = parent.to_first.copy(), parent.to_second.copy()
+        children.append((Ascent(half, *messages, labels, parent.goal, limits), node))
+    return children
+
+
+MANY = 64  # from so many labels on columns are shared
+DISTANCES = (2, 3, 4, 6)  # how many edges apart labels of one column are, in turn
+
+CONFLICTS_LIMIT = 3 * 10**7
+"""Largest number of pairs of labels that must not share, counted once for each way they meet."""
+
+SHARE = 0.25  # share of the time left that one distance may take
+EFFORT = 15.0  # effort of one distance, see `Limits.turn`
+
+
+def share_columns(part: Labelling, limits: Limits, start: IntArray) -> Result | None:
+    """Bound a part by sharing columns, or return ``None`` if that is not for it.
+
+    The labelling is the best one that came back, or ``start``.
+    """
+    signed = (part.weights < 0).any() or (part.rewards < 0).any() or len(part.banned)
+    if part.labels < MANY or signed or not fits(part):
+        return None
+    best, bound = start, part.total()
+    quiet = replace(limits, tell=None)
+    for distance in DISTANCES:
+        conflicts = _conflicts(part, distance)
+        if conflicts is None:
+            break
+        column = np.array(coloured(conflicts.indptr, conflicts.indices), np.int64)
+        if 2 * int(column.max()) > part.labels:
+            break
+        small = _merged(part, column)
+        short = quiet.within(SHARE * limits.left).turn(EFFORT)
+        field = field_of(small, min(short.left, EFFORT))
+        if field is None or limits.over:
+            break
+        ascent = begin(field, short, _columns_of(best, column, small.nodes))
+        ascent.climb(np.arange(small.nodes))
+        bound = min(bound, ascent.bound)
+        best = max(best, _restored(part, column, ascent.labels), key=part.value)
+        limits.report("sharing columns", part.value(best), bound)
+        if limits.close(part.value(best), bound):
+            break
+    value = part.value(best)
+    stopped = Stopped.FINISHED if bound == value else limits.stopped or Stopped.GAP_LIMIT
+    return Result(objective=value, bound=bound, labelling=best, stopped=stopped)
+
+
+def _conflicts(part: Labelling, distance: int) -> csr_array | None:
+    """Return which labels reward nodes within a distance of each other; ``None`` if too many."""
+    from scipy.sparse import coo_array, csr_array, eye_array
+
+    n = part.nodes
+    owns = csr_array(
+        (np.ones(len(part.reward_at), bool), tuple(part.reward_at.T)), shape=(n, part.labels)
+    )
+    ends = coo_array((np.ones(len(part.edges), bool), tuple(part.edges.T)), shape=(n, n)).tocsr()
+    step = csr_array(ends + ends.T + eye_array(n, dtype=bool, format="csr"))
+    reach = owns
+    for matrix in [step] * distance + [csr_array(owns.T)]:
+        if int(np.diff(reach.indptr)[matrix.indices].sum()) > CONFLICTS_LIMIT:
+            return None
+        reach = csr_array(matrix @ reach)
+    return reach
+
+
+def _merged(part: Labelling, column: IntArray) -> Labelling:
+    """Return a part in which labels of one column, no two of which meet at a node, are one."""
+    at = np.column_stack([part.reward_at[:, 0], column[part.reward_at[:, 1]]])
+    return replace(part, labels=int(column.max()) + 1, reward_at=at)
+
+
+def _columns_of(labels: IntArray, column: IntArray, nodes: int) -> IntArray:
+    """Return a labelling's columns; fresh labels have none, and become unknown ones."""
+    known = labels < len(column)
+    return np.where(known, column[np.where(known, labels, 0)], len(column) + nodes)
+
+
+def _restored(part: Labelling, column: IntArray, columns: IntArray) -> IntArray:
+    """Return labels: each connected piece of one column takes the best label of it."""
+    same = part.edges[columns[part.edges[:, 0]] == columns[part.edges[:, 1]]]
+    _, piece = components(part.nodes, *same.T)
+    node, label = part.reward_at.T
+    own = column[label] == columns[node]
+    ends, earned = merge_parallel(
+        np.column_stack([piece[node[own]], label[own]]), part.rewards[own]
+    )
+    best = part.labels + np.unique(piece, return_index=True)[1]
+    order = np.argsort(earned, kind="stable")
+    best[ends[order, 0]] = ends[order, 1]  # of several the last one stays, which earns most
+    return np.asarray(best[piece])
