@@ -27,8 +27,7 @@ from layoutopt.graphs.tiling import memory_of
 from layoutopt.lowering.lower import Lowered
 from layoutopt.machine.capacitated import counts_problem
 from layoutopt.network.capacity.answer import CapacityAnswer
-from layoutopt.network.capacity.curve import smallest_capacity, sweep
-from layoutopt.network.capacity.solve import solve_capacity
+from layoutopt.network.capacity.solve import smallest_capacity, solve_capacity, sweep
 from layoutopt.tiles.memory import MOST
 
 

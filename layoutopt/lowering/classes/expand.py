@@ -463,7 +463,7 @@ def field_of(
     ]
     number = where[reduced.tensors[part][np.ix_(*index)]]
     field = BoxGrid(
-        tuple(slots[s].flats(runs.start[c]) for s, c in zip(own, choices, strict=True)),
+        tuple(slots[s].flat(runs.start[c]) for s, c in zip(own, choices, strict=True)),
         tuple(slots[s].unit for s in own),
         tuple(runs.length[choice] for choice in choices),
         np.full(number.shape, OPEN),
@@ -527,4 +527,4 @@ def _follow(
             value[same] = runs.start[twin] + np.where(turned, runs.length[twin] - 1, 0)
             step = np.where(turned, -slots[s].unit, slots[s].unit)
             field.steps[a][tuple(x[same] for x in here)] += step
-        field.start[here] += slots[s].flats(value)
+        field.start[here] += slots[s].flat(value)

@@ -72,7 +72,7 @@ def flat_elements(cells: Representatives, part: int) -> IntArray:
     total: IntArray = np.zeros((), np.int64)
     for s in cells.orbits.slotted.of[part]:
         slot = cells.orbits.slotted.slots[s]
-        total = total[..., None] + slot.flats(runs.values(cells.run[s], cells.place[s]))
+        total = total[..., None] + slot.flat(runs.values(cells.run[s], cells.place[s]))
     return total
 
 

@@ -160,7 +160,7 @@ def _marks(codes: TileMap, slot: Slot, number: int, axes: Sequence[int]) -> Segm
         starts, values = steps.starts, steps.values
     else:
         check_count(slot.size)
-        flat = slot.flats(np.arange(slot.size))
+        flat = slot.flat(np.arange(slot.size))
         sums: IntArray = np.zeros(slot.size, np.int64)
         for axis in axes:
             sums += codes.steps[axis].at(flat // codes.strides[axis] % codes.shape[axis])

@@ -12,6 +12,7 @@ from bisect import bisect_left, insort
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from layoutopt.network.problem import IntArray
 FAMILIES_LIMIT = 2 * 10**5
 
 Chains = list[list[int]]
+
+Values = TypeVar("Values", int, IntArray)
+"""A value of a slot, or an array of them."""
 
 
 def settle_digits(
@@ -204,22 +208,18 @@ class Slot:
     digits: tuple[tuple[int, int, int], ...]
     size: int  # number of values
 
-    def value(self, flat: int | IntArray) -> IntArray:
+    def value(self, flat: IntArray) -> IntArray:
         """Return the slot's number in flat elements of the part."""
         found: IntArray = np.zeros_like(flat)
         for weight, size, radix in self.digits:
             found = found + flat // weight % size * radix
         return found
 
-    def flat(self, value: int) -> int:
-        """Return what a value adds to the flat element."""
-        return sum(value // radix % size * weight for weight, size, radix in self.digits)
-
-    def flats(self, values: IntArray) -> IntArray:
-        """Return what each of some values adds to the flat element."""
-        found: IntArray = np.zeros_like(values)
+    def flat(self, value: Values) -> Values:
+        """Return what a value, or each of some values, adds to the flat element."""
+        found = 0 * value
         for weight, size, radix in self.digits:
-            found = found + values // radix % size * weight
+            found = found + value // radix % size * weight
         return found
 
     @property

@@ -1,28 +1,27 @@
-"""Labelling problems with capacity: one strategy after another until the answer is proved."""
+"""Labelling problems with capacity: one strategy after another until the answer is proved.
+
+Beside that the value of capacity: optima at several, and the least that costs nothing.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections import Counter
-from itertools import islice
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
-from layoutopt.network.capacity.fill import Filling, Rows, rounded
+from layoutopt.network.capacity.fill import moved, polished, repaired, rounded
 from layoutopt.network.capacity.master import solve_master, use
-from layoutopt.network.capacity.pool import Pool, large_column, one_copy, tables
+from layoutopt.network.capacity.pool import Pool, large_column
 from layoutopt.network.capacity.problem import CapacityProblem, Columns, joined
 from layoutopt.network.capacity.search import exhaust, search
 from layoutopt.network.flow import ship, shippable
-from layoutopt.network.problem import IntArray, Labelling, exact_integers
-from layoutopt.network.solvers import highs
-from layoutopt.network.solvers.cpsat import solve_programme
-from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeWriter
+from layoutopt.network.problem import IntArray, exact_integers
 
 FINER = 2**12  # parts of one unit of worth by which staying at home is told from moving
 LARGEST_SCALE = 10**6  # copies of sizes that have so large a common multiple are not shipped
@@ -103,280 +102,6 @@ def _stay(pool: Pool, columns: Columns, tile: IntArray, worth: IntArray) -> tupl
     half = FINER // 2
     late = half + (half - 1) * np.arange(pool.kinds) // pool.kinds
     return worth * FINER + np.where(tile == home[columns.kind], late[columns.kind], 0), FINER
-
-
-NODES = 300
-"""Nodes of all configurations that are moved."""
-
-PASSES = 20  # passes over all nodes
-
-
-class _Moves:
-    """A placement whose nodes move; all copies of a configuration move together."""
-
-    def __init__(self, pool: Pool, filling: Filling, room: IntArray) -> None:
-        columns, counts = filling.columns, filling.counts
-        self.tiles = pool.tiles
-        self.labels: list[int] = columns.labels.tolist()
-        self.size: list[int] = (columns.bytes * counts[columns.column]).tolist()
-        self.count: list[int] = counts[columns.column].tolist()
-        self.left: list[int] = room.tolist()
-        for tile, size in zip(self.labels, self.size, strict=True):
-            self.left[tile] -= size
-        self.earns: list[dict[int, int]] = []
-        self.around: list[dict[int, int]] = []
-        for i, kind in enumerate(columns.kind.tolist()):
-            begin = int(columns.starts[i])
-            earns, around = tables(one_copy(pool, kind)[0])
-            self.earns += earns
-            self.around += [{begin + v: w for v, w in near.items()} for near in around]
-
-    def worth(self, u: int) -> list[int]:
-        """Return what a node is worth on each tile, the others where they are."""
-        worth = [0] * self.tiles
-        for tile, value in self.earns[u].items():
-            worth[tile] += value
-        for v, weight in self.around[u].items():
-            worth[self.labels[v]] += weight
-        return [self.count[u] * value for value in worth]
-
-    def at(self, u: int, tile: int) -> int:
-        """Return what a node is worth on one tile."""
-        near = sum(weight for v, weight in self.around[u].items() if self.labels[v] == tile)
-        return self.count[u] * (self.earns[u].get(tile, 0) + near)
-
-    def move(self, u: int, tile: int) -> None:
-        """Put a node on another tile."""
-        self.left[self.labels[u]] += self.size[u]
-        self.left[tile] -= self.size[u]
-        self.labels[u] = tile
-
-    def better(self, u: int) -> bool:
-        """Move a node to where it is worth more, if there is room; or try an exchange."""
-        worth, here = self.worth(u), self.labels[u]
-        for tile in sorted(range(self.tiles), key=lambda t: -worth[t]):
-            if worth[tile] <= worth[here]:
-                break
-            if self.left[tile] >= self.size[u]:
-                self.move(u, tile)
-                return True
-        return any(self._exchange(u, v, worth) for v in range(len(self.labels)))
-
-    def _exchange(self, u: int, v: int, worth: list[int]) -> bool:
-        """Exchange the tiles of two nodes, if that fits and pays."""
-        here, there = self.labels[u], self.labels[v]
-        more = self.size[u] - self.size[v]
-        if here == there or self.left[there] < more or self.left[here] < -more:
-            return False
-        gain = worth[there] - worth[here]
-        gain += self.at(v, here) - self.at(v, there)
-        gain -= 2 * self.count[u] * self.around[u].get(v, 0)  # neither is where the other was
-        if gain <= 0:
-            return False
-        self.move(u, there)
-        self.move(v, here)
-        return True
-
-
-def moved(pool: Pool, filling: Filling, room: IntArray, limits: Limits) -> Filling:
-    """Return a placement that no such move makes better, unless passes or time run out.
-
-    One of more than :data:`NODES` nodes in all configurations is returned as it is.
-    """
-    columns = filling.columns
-    if len(columns.labels) > NODES:
-        return filling
-    moves = _Moves(pool, filling, room)
-    for _ in range(PASSES):
-        better = [moves.better(u) for u in range(len(moves.labels)) if not limits.over]
-        if not any(better):
-            break
-    labels = np.array(moves.labels, np.int64)
-    again = Columns(columns.kind, columns.value, columns.starts, labels, columns.bytes)
-    return Filling(again, filling.counts)
-
-
-MARGIN = 2  # copies of each choice that are given free beside those that are not whole
-LARGEST = 30_000  # configurations that the search may have
-
-
-def polished(
-    columns: Columns,
-    matrix: csr_array,
-    shares: IntArray,
-    copies: IntArray,
-    room: IntArray,
-    limits: Limits,
-) -> IntArray | None:
-    """Return whole counts that fit the own tiles of kinds, or ``None`` if none were found.
-
-    Kinds of whole shares keep them; of the others all but the last few copies keep theirs, and
-    HiGHS places these anew, with the room that is left.  Slots are left out.
-    """
-    near = np.rint(shares).astype(np.int64)
-    parted = np.zeros(len(copies), bool)
-    parted[columns.kind[np.abs(shares - near) > 1e-6]] = True
-    loose = parted[columns.kind]
-    counts = np.where(loose, np.maximum(np.floor(shares).astype(np.int64) - MARGIN, 0), near)
-    left = room - counts @ matrix
-    chosen = np.flatnonzero(loose)
-    if not 0 < len(chosen) <= LARGEST or (left < 0).any():
-        return None
-    asked = columns.chosen(chosen)
-    given = copies.copy()
-    np.subtract.at(given, columns.kind, counts)
-    to = ProgrammeWriter()
-    every = to.block(asked.value, given[asked.kind])
-    kinds, row = np.unique(asked.kind, return_inverse=True)
-    to.sparse(row, every, np.ones_like(every), given[kinds], given[kinds])
-    used = matrix[chosen].tocoo()
-    to.sparse(used.col, used.row, used.data, np.full(len(room), -OPEN), left)
-    found = highs.solve(to.finished(), limits)
-    if found.values is None:
-        return None
-    counts[chosen] += found.values
-    return counts
-
-
-EFFORT = 20.0  # of the search, see `Limits.turn`
-VARIABLES = 50_000  # sizes times tiles that are searched
-
-
-def packed(
-    sizes: IntArray, numbers: IntArray, room: IntArray, limits: Limits
-) -> tuple[IntArray | None, bool]:
-    """Share nodes out among tiles so that all fit, or prove that to be impossible.
-
-    ``numbers`` of nodes have each of ``sizes``, which are distinct and 1 or more.  Return how many
-    nodes of each size each tile gets, shape ``(sizes, tiles)``, or ``None``, and whether it is
-    proved that there is no such table.
-    """
-    table = best_fit(sizes, numbers, room)
-    if table is not None or len(sizes) * len(room) > VARIABLES:
-        return table, False
-    asked = _programme(sizes, numbers, room)
-    if not asked.fits():
-        return None, False
-    found = solve_programme(asked, limits.within(limits.left / 3).turn(EFFORT))
-    if found.values is None:
-        return None, found.infeasible
-    return found.values.reshape(len(sizes), len(room)), False
-
-
-def best_fit(sizes: IntArray, numbers: IntArray, room: IntArray) -> IntArray | None:
-    """Put large nodes first, each on the fullest tile that has room; ``None`` if that fails."""
-    left = room.copy()
-    table = np.zeros((len(sizes), len(room)), np.int64)
-    for s in np.argsort(-sizes, kind="stable").tolist():
-        order = np.argsort(left, kind="stable")
-        holds = left[order] // sizes[s]
-        before = np.cumsum(holds) - holds
-        table[s, order] = np.clip(int(numbers[s]) - before, 0, holds)
-        if int(table[s].sum()) < int(numbers[s]):
-            return None
-        left -= table[s] * sizes[s]
-    return table
-
-
-def _programme(sizes: IntArray, numbers: IntArray, room: IntArray) -> Programme:
-    to, shape = ProgrammeWriter(), (len(sizes), len(room))
-    most = np.minimum(numbers[:, None], room // sizes[:, None])
-    taken = to.block(np.zeros(shape, np.int64), most)
-    to.family(taken, [1] * len(room), numbers, numbers)
-    to.family(taken.T, sizes, high=room)
-    return to.finished()
-
-
-TRIES = 4  # tiles of no worth of their own that a node looks at
-
-
-def repaired(pool: Pool, room: IntArray, limits: Limits) -> tuple[Filling | None, bool]:
-    """Place all nodes one by one, so that they fit, or prove that to be impossible.
-
-    A packing says how many nodes of each size each tile gets.  Copies, those of most worth first,
-    then take these places: each node the one that is worth most beside the nodes placed before it.
-    """
-    shapes = [one_copy(pool, kind) for kind in range(pool.kinds)]
-    copies = pool.copies.tolist()
-    every = np.concatenate([size for _, size in shapes])
-    many = np.repeat(pool.copies, [len(size) for _, size in shapes])
-    sizes, inverse = np.unique(every[every > 0], return_inverse=True)
-    numbers = np.zeros(len(sizes), np.int64)
-    np.add.at(numbers, inverse.reshape(-1), many[every > 0])
-    table, impossible = packed(sizes, numbers, room, limits)
-    if table is None:
-        return None, impossible
-    places = _Places(sizes, table)
-    rows = Rows()
-    for kind in sorted(range(pool.kinds), key=lambda kind: -shapes[kind][0].total()):
-        problem, size = shapes[kind]
-        still = copies[kind]
-        while still:
-            labels, taken = _placed(problem, size.tolist(), places, still)
-            rows.add(kind, taken, np.array(labels, np.int64), size)
-            still -= taken
-    return rows.filling(), False
-
-
-class _Places:
-    """Numbers of nodes of each size that each tile still takes."""
-
-    def __init__(self, sizes: IntArray, table: IntArray) -> None:
-        self.tiles = table.shape[1]
-        self.left: dict[int, dict[int, int]] = {
-            size: {tile: many for tile, many in enumerate(row) if many}
-            for size, row in zip(sizes.tolist(), table.tolist(), strict=True)
-        }
-
-    def takes(self, size: int, tile: int, taken: Counter[tuple[int, int]]) -> bool:
-        """Return whether a tile takes one more node of a size, beside those of this copy."""
-        return not size or self.left[size].get(tile, 0) > taken[size, tile]
-
-    def some(self, size: int, taken: Counter[tuple[int, int]]) -> list[int]:
-        """Return a few tiles that take one more."""
-        tiles = self.left[size] if size else range(self.tiles)
-        return list(islice((tile for tile in tiles if self.takes(size, tile, taken)), TRIES))
-
-    def take(self, taken: Counter[tuple[int, int]], most: int) -> int:
-        """Take places for as many alike copies as there are places for; return how many."""
-        holds = (self.left[size][tile] // count for (size, tile), count in taken.items())
-        many: int = min([most, *holds])
-        for (size, tile), count in taken.items():
-            self.left[size][tile] -= many * count
-            if not self.left[size][tile]:
-                del self.left[size][tile]
-        return many
-
-
-def _placed(
-    problem: Labelling, sizes: list[int], places: _Places, most: int
-) -> tuple[list[int], int]:
-    """Return labels for a copy, and how many copies take them."""
-    earns, around = tables(problem)
-    taken: Counter[tuple[int, int]] = Counter()
-    labels = [-1] * problem.nodes
-    for u in _by_stake(earns, around):
-        worth = dict.fromkeys(places.some(sizes[u], taken), 0)
-        near = [(labels[v], weight) for v, weight in around[u].items() if labels[v] >= 0]
-        for tile in {*earns[u], *(tile for tile, _ in near)}:
-            if places.takes(sizes[u], tile, taken):
-                worth[tile] = 0
-        for tile, value in (*earns[u].items(), *near):
-            if tile in worth:
-                worth[tile] += value
-        labels[u] = max(worth, key=lambda tile: worth[tile])
-        if sizes[u]:
-            taken[sizes[u], labels[u]] += 1
-    return labels, places.take(taken, most)
-
-
-def _by_stake(earns: list[dict[int, int]], around: list[dict[int, int]]) -> list[int]:
-    """Return the nodes of a copy, those first that most depends on."""
-    stake = [
-        sum(map(abs, (*mine.values(), *near.values())))
-        for mine, near in zip(earns, around, strict=True)
-    ]
-    return sorted(range(len(stake)), key=lambda u: -stake[u])
 
 
 ROUNDS = 40  # rounds of prices and new configurations
@@ -574,3 +299,60 @@ def solve_state(state: State) -> CapacityAnswer:
         state.seconds[name] = time.perf_counter() - started
         state.limits.report(f"capacity: {name}", state.value, state.bound)
     return state.answer(lacking * state.pool.grain)
+
+
+def sweep(
+    problem: CapacityProblem, capacities: Iterable[IntArray | int], limits: Limits
+) -> list[CapacityAnswer]:
+    """Solve a problem at several capacities, each begun where the one before ended.
+
+    A capacity stands in place of the problem's own: bytes of each tile, shape ``(labels,)``, or of
+    all. Time is shared out evenly.
+    """
+    pool = Pool(problem)
+    found: list[CapacityAnswer] = []
+    before: State | None = None
+    wanted = list(capacities)
+    for turn, capacity in enumerate(wanted):
+        share = limits.within(limits.left / (len(wanted) - turn))
+        state = State(pool, _capacity(problem, capacity), share, before)
+        found.append(solve_state(state))
+        before = state
+    return found
+
+
+def smallest_capacity(problem: CapacityProblem, limits: Limits) -> tuple[int, int | None]:
+    """Return the smallest uniform capacity that costs nothing, by halving, as ``low, high``.
+
+    No uniform capacity below ``low`` lets all copies have what they have without limits; ``high``
+    does. They are equal unless time is up; ``high`` is ``None`` if it is not known.
+    """
+    pool = Pool(problem)
+    if not problem.total_bytes:
+        return 0, 0
+    grain = pool.grain
+    low = -(-problem.total_bytes // (grain * pool.tiles))
+    high = problem.total_bytes // grain
+    before = State(pool, _capacity(problem, high * grain), limits)
+    answer = solve_state(before)
+    if answer.objective != answer.bound or answer.bound is None:
+        return low * grain, None
+    free = answer.bound
+    while low < high:
+        middle = (low + high) // 2
+        state = State(pool, _capacity(problem, middle * grain), limits, before, target=free)
+        answer = solve_state(state)
+        if answer.objective == free:
+            high, before = middle, state
+        elif answer.bound is None or answer.bound < free:
+            low = middle + 1
+        else:
+            break
+    return low * grain, high * grain
+
+
+def _capacity(problem: CapacityProblem, capacity: IntArray | int) -> IntArray:
+    """Return bytes of each tile, checked."""
+    if isinstance(capacity, int):
+        capacity = np.full(problem.problem.labels, capacity)
+    return replace(problem, capacity=capacity).capacity

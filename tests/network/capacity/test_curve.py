@@ -9,7 +9,7 @@ import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
-from layoutopt.network.capacity.curve import smallest_capacity, sweep
+from layoutopt.network.capacity.solve import smallest_capacity, sweep
 from tests.network.capacity.cases import assert_sound, case, optimum, random_case
 from tests.support import refused
 
