@@ -72,10 +72,6 @@ Dims: TypeAlias = int | Iterable[int]
 class Builder(GraphStore):
     """A store of ops with one method per op type; see :class:`layoutopt.Graph`."""
 
-    def __init__(self, name: str = "", description: str = "") -> None:
-        super().__init__(name, description)
-        self._counts: dict[str, int] = {}
-
     def sink(self, shape: Dims, name: str | None = None) -> Tensor:
         """Add a tensor whose locations the solver chooses."""
         return self._one(ops.Sink, (), name, shape=integers(shape))

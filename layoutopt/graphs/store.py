@@ -94,6 +94,7 @@ class GraphStore:
         self.pairs: list[tuple[int, int, Decimal]] = []
         self._slots: list[OpSlot] = []
         self._number: dict[str, int] = {}
+        self._counts: dict[str, int] = {}  # of names made up, by kind of op
         self._forget()
 
     @property

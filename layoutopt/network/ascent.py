@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from layoutopt.base.limits import Limits
 from layoutopt.network.components import coloured
 from layoutopt.network.costs.work import Work
+from layoutopt.network.network import span_sums
 from layoutopt.network.solvers.pairwise import Message, Relaxed
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -294,10 +295,8 @@ class RowAscent:
     def _excess(self, chosen: Numbers) -> Floats:
         """Return by how much a labelling exceeds each row, as a share of its limit."""
         used = self.amounts[np.array(self.first_amount, int) + chosen[np.array(self.item_of, int)]]
-        change = np.zeros(len(self.room) + 1)
-        np.add.at(change, self.item_begin, used)
-        np.subtract.at(change, self.item_end, used)
-        return np.asarray((np.cumsum(change)[:-1] - self.room) / self.unit)
+        sums = span_sums(self.item_begin, self.item_end, used, len(self.room))
+        return np.asarray((sums - self.room) / self.unit)
 
     def _state(self) -> Any:
         groups = self.groups.values()

@@ -134,10 +134,7 @@ class Usage:
         chosen = labels[self.nodes[self.at[:, 0]]] == self.at[:, 1]
         own[self.at[chosen, 0]] = self.amounts[chosen]
         item, begin, end = self.spans.T
-        change = np.zeros(self.rows + 1, self.amounts.dtype)
-        np.add.at(change, begin, own[item])
-        np.subtract.at(change, end, own[item])
-        return np.asarray(np.cumsum(change)[:-1])
+        return span_sums(begin, end, own[item], self.rows)
 
     @property
     def entries(self) -> int:
@@ -165,6 +162,14 @@ def spans_of(rows: Sequence[Sequence[int] | Array]) -> Array:
     begin = np.flatnonzero(first)
     last = np.append(begin[1:], len(item))[: len(begin)] - 1
     return np.column_stack([item[begin], row[begin], row[last] + 1])
+
+
+def span_sums(begin: Array, end: Array, used: Array, rows: int) -> Array:
+    """Return the sum of amounts in each of so many rows; each counts in ``begin .. end - 1``."""
+    change = np.zeros(rows + 1, used.dtype)
+    np.add.at(change, begin, used)
+    np.subtract.at(change, end, used)
+    return np.asarray(np.cumsum(change)[:-1])
 
 
 def span_windows(item: Array, begin: Array, end: Array) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from layoutopt.network.ascent import PricedRows
 from layoutopt.network.costs.reductions import reduce
 from layoutopt.network.costs.solve import WrittenWork
 from layoutopt.network.costs.work import Infeasible, Work, level
-from layoutopt.network.network import Array, Network, Usage
+from layoutopt.network.network import Array, Network, Usage, span_sums
 from layoutopt.network.solvers.programme import OPEN, Programme, coarse
 
 
@@ -46,10 +46,7 @@ class _Group:
 
     def sums(self, used: Array) -> Array:
         """Return what items use in each row."""
-        change = np.zeros(len(self.low) + 1, self.low.dtype)
-        np.add.at(change, self.begin, used)
-        np.subtract.at(change, self.end, used)
-        return np.asarray(np.cumsum(change)[:-1])
+        return span_sums(self.begin, self.end, used, len(self.low))
 
     def least_of(self, room: Array) -> Array:
         """Return for each item the least of a number per row over its rows.

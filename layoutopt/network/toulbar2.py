@@ -35,14 +35,10 @@ class CostFunction:
     """A function of some variables."""
 
     name: str  # what errors call it
-    scope: tuple[int, ...]  # numbers of variables
+    scope: tuple[int, ...]  # numbers of variables, 2 at most
     # a cost for each combination of labels, that of the last variable changing fastest; `None` is
     # forbidden
     costs: tuple[Cost, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.scope) > 2:
-            raise InputError(f"{self.name} is of {len(self.scope)} variables, 2 are allowed")
 
     def least(self, sign: int) -> Fraction | int:
         """Return the least cost that is allowed, ``sign`` -1 that of the negative function."""
