@@ -20,13 +20,7 @@ from layoutopt.base.result import Result, Status, Stopped
 from layoutopt.network import elimination, parts
 from layoutopt.network.contraction import contract
 from layoutopt.network.cuts import isolating_cuts
-from layoutopt.network.parts import (
-    _searched,
-    left_over,
-    simple_answer,
-    solve_part,
-    solve_parts,
-)
+from layoutopt.network.parts import _searched, left_over, simple_answer, solve_part, solve_parts
 from layoutopt.network.problem import Labelling, split
 from layoutopt.network.solvers import relaxation
 from layoutopt.network.solvers.formulation import by_highs
