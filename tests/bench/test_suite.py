@@ -14,6 +14,8 @@ from layoutopt.io.instance import write_instance
 from tests.bench.support import pair_graph
 from tests.support import refused
 
+CASES = Path(__file__).parents[1] / "cases"
+
 
 def known() -> tuple[str, ...]:
     return "auto", "cpsat", "greedy0"
@@ -54,34 +56,7 @@ def test_a_suite_file_says_it_all(tmp_path: Path) -> None:
     """Patterns, options, families and seeds become sources, and limits become solves."""
     instances(tmp_path, "in/x.json", "in/y.json", "z.json")
     (tmp_path / "net.onnx").write_bytes(b"")
-    found = suite(
-        tmp_path,
-        """
-        [suite]
-        name = "mine"
-        instances = ["in/*.json"]
-        solvers = ["auto", "greedy0"]
-        time_limit = 2
-        grace = 1.5
-        gap = 0.01
-        seeds = "3..4"
-        repeats = 2
-        workers = 2
-        memory = "1.5G"
-        [[instances]]
-        files = ["z.json", "net.onnx"]
-        training = "adam"
-        dims = { batch = 2 }
-        tiles = "ipu-mk2"
-        [[family]]
-        name = "random"
-        parameters = { elements = 4, barriers = false }
-        seeds = [7, 9]
-        [[family]]
-        name = "resnet"
-        parameters = { blocks = [1, 2] }
-        """,
-    )
+    found = suite(tmp_path, (CASES / "whole_suite.toml").read_text())
     assert (found.name, found.grace) == ("mine", 1.5)
     assert [source.name for source in found.sources] == [
         *("in/x", "in/y", "z+adam+ipu-mk2", "net+adam+ipu-mk2"),
@@ -125,7 +100,7 @@ def test_parameters_may_be_shares(tmp_path: Path, share: str) -> None:
 
 
 FAMILY = '[[family]]\nname = "random"\n'
-WRONG = tomllib.loads((Path(__file__).parents[1] / "cases/suites.toml").read_text())
+WRONG = tomllib.loads((CASES / "suites.toml").read_text())
 
 
 @pytest.mark.parametrize("case", WRONG)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -68,20 +68,6 @@ def test_concat(shape: tuple[int, ...], data: st.DataObject) -> None:
         arrays.append(counted(tuple(part), 1000 * k))
     names = tuple("abcd"[: len(arrays)])
     same(ops.Concat(id="v", inputs=names, axis=axis), arrays, np.concatenate(arrays, axis))
-
-
-def test_specification_and_lowering_agree() -> None:
-    """``carried`` and each op's own ``view`` say the same, over small shapes of rank 2 and 3."""
-    for shape in product([1, 2, 3], repeat=3):
-        x = counted(shape)
-        for op in (
-            ops.DimShuffle(id="v", inputs=("x",), permutation=(2, 0, 1)),
-            ops.Reverse(id="v", inputs=("x",), dims=(0, 2)),
-            ops.Expand(id="v", inputs=("x",), shape=(2, *(n if n > 1 else 2 for n in shape))),
-            ops.Concat(id="v", inputs=("x", "x"), axis=1),
-        ):
-            arrays = [x] * len(op.inputs)
-            same(op, arrays, np.asarray(op.view(arrays)))
 
 
 def test_long_stripes() -> None:

@@ -184,23 +184,7 @@ def test_blanks() -> None:
 # oneDNN's tags: positions, aliases, blocks; refusals
 
 
-ALIASES = """
-    x=a nc=ab cn=ba tn=ab nt=ba ncw=abc nwc=acb nchw=abcd nhwc=acdb chwn=bcda ncdhw=abcde
-    ndhwc=acdeb oi=ab io=ba oiw=abc owi=acb wio=cba woi=cab iwo=bca oihw=abcd hwio=cdba hwoi=cdab
-    ohwi=acdb ihwo=bcda iohw=bacd oidhw=abcde iodhw=bacde dhwio=cdeba dhwoi=cdeab odhwi=acdeb
-    idhwo=bcdea goiw=abcd gowi=abdc wigo=dcab goihw=abcde gohwi=abdec hwigo=decab giohw=acbde
-    goidhw=abcdef godhwi=abdefc giodhw=acbdef dhwigo=defcab tnc=abc ntc=bac ldnc=abcd ldigo=abcde
-    ldgoi=abdec ldio=abcd ldoi=abdc ldgo=abcd ldOi16o=abDc16d ldOI32o4i=abDC32d4c ldIo32i=abCd32c
-    ldgOi16o=abdEc16e ldgOI64o2i=abdEC64e2c ldgIO32i2o=abdCE32c2e nCdhw16c=aBcde16b
-    nChw16c=aBcd16b nCw8c=aBc8b NCw16n16c=ABc16a16b NChw16n32c=ABcd16a32b OI16i64o=AB16b64a
-    OI4i8o4i=AB4b8a4b OI8i16o2i=AB8b16a2b IOw16o16i=BAc16a16b OIw16i16o=ABc16b16a
-    OwI16i16o=AcB16b16a Oiw16o=Abc16a OIhw16i16o=ABcd16b16a IOhw16i16o=BAcd16b16a
-    OhwI16o4i=AcdB16a4b Ihwo8i=Bcda8b
-"""
-"""Some of the aliases that ``dnnl_types.h`` defines."""
-
-
-@pytest.mark.parametrize("line", ALIASES.split())
+@pytest.mark.parametrize("line", CASES["aliases"].split())
 def test_aliases(line: str) -> None:
     """Aliases are recognised, print as they are, and mean the positions that oneDNN says."""
     alias, tag = line.split("=")

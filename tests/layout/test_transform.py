@@ -6,6 +6,7 @@ import ast
 import math
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,46 +88,7 @@ def test_free_transforms_are_those_that_keep_all_offsets(case: Case) -> None:
     assert between(case).is_free == (same and a.nbytes == b.nbytes)
 
 
-STEPS = """
-NCHW -> NCHW, NCHW (1, 2, 3, 4): moves nothing
-
-NCHW -> NCHW16c, NCHW (1, 20, 7, 7): 3 steps
-  pad     N C H W: (1, 32, 7, 7)
-  split   N C 16c H W: (1, 2, 16, 7, 7)
-  permute N C H W 16c: (0, 1, 3, 4, 2)
-
-NCHW16c -> NCHW, NCHW (1, 20, 7, 7): 3 steps
-  permute N C 16c H W: (0, 1, 4, 2, 3)
-  merge   N C H W: (1, 32, 7, 7)
-  crop    N C H W: (1, 20, 7, 7)
-
-NCHW16c -> NHWC8c, NCHW (1, 20, 7, 7): 4 steps
-  split   N C H W 2c 8c: (1, 2, 7, 7, 2, 8)
-  permute N H W C 2c 8c: (0, 2, 3, 1, 4, 5)
-  merge   N H W C 8c: (1, 7, 7, 4, 8)
-  crop    N H W C 8c: (1, 7, 7, 3, 8)
-
-NHWC -> NCHW16c, NCHW (2, 16, 3, 4): moves nothing
-  view    N C H W 16c: (2, 1, 3, 4, 16)
-
-NC1cHW -> NHWC, NCHW (2, 3, 4, 5): 2 steps
-  merge   N C H W: (2, 3, 4, 5)
-  permute N H W C: (0, 2, 3, 1)
-
-C6c -> C4c, C (20,): 3 steps
-  merge   C: (24,)
-  crop    C: (20,)
-  view    C 4c: (5, 4)
-
-OI[4o4i] -> IO[4o4i], OI (8, 12): 3 steps
-  split   O I 4o 4i: (2, 3, 4, 4)
-  permute I O 4o 4i: (1, 0, 2, 3)
-  merge   I O [4o4i]: (3, 2, 16)
-
-CN -> N[a=16]C, NC (2, 3): 2 steps
-  permute N C: (1, 0)
-  align   N C: (4, 1)
-"""
+STEPS = (Path(__file__).parents[1] / "cases/transforms.txt").read_text()
 
 
 @pytest.mark.parametrize("text", STEPS.strip().split("\n\n"))
@@ -134,21 +96,6 @@ def test_steps(text: str) -> None:
     """Steps print as a table: what is done, the dimensions afterwards, and numbers."""
     source, _, target, _, shape = text.partition(":")[0].split(" ", 4)
     assert str(transform(source, target.strip(","), ast.literal_eval(shape))) == text
-
-
-@given(cases(2))
-def test_steps_on_their_own(case: Case) -> None:
-    """Done one after the other they are the transform, and none leaves an array as it was."""
-    found = between(case)
-    array = apply(case.layouts[0], case.tensor, logical=case.logical)
-    whole = found.apply(array)
-    for step in found.steps:
-        after = step.apply(array)
-        assert len(step.form) == after.ndim
-        idle = after.shape == array.shape and step.kind not in ("permute", "align")
-        assert not idle
-        array = after
-    assert np.array_equal(array, whole)
 
 
 SHAPES = st.lists(st.sampled_from((1, 1, 2, 3, 4, 6)), max_size=3).map(tuple)

@@ -16,90 +16,33 @@ from layoutopt.base.errors import InputError
 from layoutopt.network import CostNetwork, read, solve, write
 from tests.network.oracle import best, draw
 
-CFN = """# what toulbar2 reads, too
-{ problem: {name: t, mustbe: <10.00}
-  variables: {x: 2 y: [a b]}
-  functions: { f: {scope: [x] costs: [0.505 0.7]}
-  g: {scope: [x y], defaultcost: 1.25, costs:[0 a 3  1 b 2]} h: {scope: [], costs: [1.5]}}}
-"""
+FILES = Path(__file__).parents[1] / "cases/toulbar2"
 
-MOST = """{"problem": {"name": "t", "mustbe": ">-10.0"}, "variables": {"x": 2, "y": ["a", "b"]},
- "functions": {"f": {"scope": ["x"], "costs": [0.5, 0.7]},
-               "g": {"scope": ["x", "y"], "costs": [1, 2, 3, -10]}}}"""
-
-CUT = """{"problem": {"name": "t", "mustbe": "<10"}, "variables": {"x": 2},
- "functions": {"f": {"scope": ["x"], "costs": [1.99, -0.99]}}}"""
-
-SAVED = """{"problem": {"name": "t", "mustbe": "<5.0"}, "variables": [2, 3],
- "functions": [{"scope": [0], "costs": [6, -3]},
-               {"scope": [0, 1], "costs": [-5, 7, 6, 6, 6, 6]}]}"""
-
-INFINITE = """{"problem": {"name": "t", "mustbe": "<5.0"}, "variables": {"x": 2, "z": 2},
- "functions": {"a": {"scope": ["x"], "costs": [1.5, inf]},
-               "b": {"scope": ["x", "z"], "defaultcost": inf, "costs": [0, 0, -5.00000]}}}"""
-
-WCSP = """t 2 2 3 10
-2 2
-1 0 0 2
-0 5
-1 3
-2 0 1 1 2
-0 0 4
-0 1 10
-0 3 0
-"""
-
-SHARED = """t 3 2 3 10
-2 2 2
--2 0 1 1 2
-0 0 4
-0 1 10
-2 1 2 0 -1
-1 0 0 1
-0 5
-"""
-
-UAI = """MARKOV
-2
-2 2
-2
-1 0
-2 0 1
-2
-0.3 0.7
-4
-0.1 0.2 3e-1 0
-"""
+OPTIMA = {
+    "loose.cfn": Fraction(13, 4),
+    "most.cfn": Fraction(37, 10),
+    "cut.cfn": 0,
+    "saved.cfn": 1,
+    "infinite.cfn": Fraction(-7, 2),
+    "plain.wcsp": 7,
+    "shared.wcsp": 2,
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "optimum"),
-    [
-        ("a.cfn", CFN, Fraction(13, 4)),
-        ("b.cfn", MOST, Fraction(37, 10)),
-        ("c.cfn", CUT, 0),
-        ("d.cfn", SAVED, 1),
-        ("e.cfn", INFINITE, Fraction(-7, 2)),
-        ("f.wcsp", WCSP, 7),
-        ("g.wcsp", SHARED, 2),
-    ],
-)
-def test_optimum_is_that_of_toulbar2(
-    tmp_path: Path, name: str, text: str, optimum: Fraction
-) -> None:
+@pytest.mark.parametrize("name", OPTIMA)
+def test_optimum_is_that_of_toulbar2(tmp_path: Path, name: str) -> None:
     """Packed or not, and by its content where the name says nothing."""
-    (tmp_path / name).write_text(text)
-    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
-    (tmp_path / f"{name}.xz").write_bytes(lzma.compress(text.encode()))
-    (tmp_path / "unnamed").write_text(text)
-    for path in (name, f"{name}.gz", f"{name}.xz", "unnamed"):
-        assert solve(read(tmp_path / path)).objective == optimum
+    raw = (FILES / name).read_bytes()
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(raw))
+    (tmp_path / f"{name}.xz").write_bytes(lzma.compress(raw))
+    (tmp_path / "unnamed").write_bytes(raw)
+    for path in (FILES / name, *tmp_path.iterdir()):
+        assert solve(read(path)).objective == OPTIMA[name]
 
 
-def test_probabilities_become_costs(tmp_path: Path) -> None:
+def test_probabilities_become_costs() -> None:
     """The likeliest labelling costs least, and what is impossible is forbidden."""
-    (tmp_path / "n.uai").write_text(UAI)
-    network = read(tmp_path / "n.uai", digits=9)
+    network = read(FILES / "likely.uai", digits=9)
     found = solve(network)
     assert found.labels == {"x0": 1, "x1": 0}
     assert found.objective is not None
