@@ -9,9 +9,6 @@ heading ``# section, from modules`` names modules whose names the section uses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,55 +18,29 @@ import pytest
 
 import layoutopt as lo
 from layoutopt.base.errors import InputError, LayoutoptError
-from layoutopt.base.numbers import exact, exact_decimal, number, ratio
+from layoutopt.base.numbers import number
 from layoutopt.certificate.refused import Refused
-from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements, mismatch
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.operator import Remapped
 from layoutopt.conversion.rules.registry import remap
-from layoutopt.explain.explanation import listed
-from layoutopt.generate.families import generate
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.layout.descriptor import Descriptor, transpose_by_copy, transpose_by_permutation
-from layoutopt.layout.grouping import filter_shape, grouped_convolution, windows
-from layoutopt.layout.layout import Block, Dim, Layout
+from layoutopt.layout.descriptor import Descriptor
+from layoutopt.layout.layout import Layout
 from layoutopt.layout.mapping import tile_mapping
-from layoutopt.layout.permutations import (
-    checked,
-    compose,
-    inverse,
-    library_shape,
-    parse_permutation,
-    permutation_between,
-    required_permutation,
-)
-from layoutopt.layout.placement import convert_shape, placement
-from layoutopt.layout.reshape import reshape_dims
-from layoutopt.layout.semantics import SemanticAxes, consumed_as
-from layoutopt.layout.transform import apply, restore, transform
+from layoutopt.layout.placement import placement
 from layoutopt.lowering.assignment import evaluate
-from layoutopt.machine.whatif import capacity_sweep
-from layoutopt.network import CostNetwork
-from layoutopt.network.problem import Labelling
-from layoutopt.pictures.chart import ChartAxis, power, scale
-from layoutopt.pictures.figure import columns, groups, lanes
-from layoutopt.pictures.svg import abbreviations, distinct, shortened
-from layoutopt.tiles.hooks import hooked_tiles
+from layoutopt.pictures.chart import ChartAxis, scale
 from layoutopt.tiles.memory import TileMemory
-from layoutopt.tiles.rules import tile_map
 from tests.conftest import registered_before
-from tests.conversion.test_rules import op
 from tests.graphs.test_editing import small as small_to_edit
-from tests.machine.test_capacitated import full
 from tests.network.capacity.cases import case
 from tests.network.costs.cases import stated
-from tests.report.told import NAMES as PAGES
-from tests.support import labelling, named_pairs, refused
+from tests.support import named_pairs, refused
 from tests.test_assignment import chain
 
 PAGE = Path(__file__).with_name("calls.txt")
@@ -164,7 +135,7 @@ def as_numpy(act: Callable[[Any], Any], *shape: int) -> list[str]:
     return types
 
 
-def sizes(layout: str, shape: tuple[int, ...], width: int) -> tuple[Any, ...]:
+def memory_sizes(layout: str, shape: tuple[int, ...], width: int) -> tuple[Any, ...]:
     """Return strides in elements and in bytes, bytes in all, and bytes of padding."""
     place = placement(layout, shape, element_bytes=width)
     return place.strides, place.byte_strides, place.nbytes, place.padding
@@ -182,7 +153,7 @@ def ticks(axis: ChartAxis, *values: float) -> list[str]:
 
 def tiles(layout: str, shape: tuple[int, ...], **options: Any) -> Any:
     """Return the tiles of all elements on a machine of four."""
-    found = tile_mapping(layout, shape, NAMES["MEMORY"], **options)
+    found = tile_mapping(layout, shape, MEMORY, **options)
     assert found.dtype == np.int64
     return found.tolist()
 
@@ -264,70 +235,25 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 """The graph of each section that has one, called ``g``; its first tensor is ``x``."""
 
-NAMES: dict[str, Any] = PAGES | {
-    "Block": Block,
-    "CostNetwork": CostNetwork,
-    "Descriptor": Descriptor,
-    "Dim": Dim,
-    "GIVEN": case([0, 0, 1], [2, 3], [1, 1, 4], [9, 9], {(0, 1): 1}),
-    "GRAPH": ODD,
-    "SQUARE": np.arange(8).reshape(2, 4),
-    "TileMemory": TileMemory,
-    "Graph": Graph,
-    "Labelling": Labelling,
-    "Layout": Layout,
-    "MEMORY": TileMemory(4, 1024),
-    "NC": placement("NC", (2, 3)),
-    "PAIR": PAIR,
-    "stated": stated,
-    "RESULT": lo.unwind(ODD),
-    "ONES": np.ones((2, 3), np.float32),
-    "apply": apply,
-    "conv": conv,
-    "labelling": labelling,
-    "made": made,
-    "replace": replace,
-    "convert_shape": convert_shape,
-    "filter_shape": filter_shape,
-    "grouped_convolution": grouped_convolution,
-    "lo": lo,
-    "np": np,
-    "ops": ops,
-    "placement": placement,
-    "reshape_dims": reshape_dims,
-    "restore": restore,
-    "small": small,
-    "tagged": Descriptor.from_tag,
-    "tile_mapping": tile_mapping,
-    "transform": transform,
-    "windows": windows,
-    **{f.__name__: f for f in (checked, compose, consumed_as, inverse, library_shape, offsets)},
-    **{f.__name__: f for f in (parse_permutation, permutation_between, required_permutation)},
-    **{f.__name__: f for f in (sizes, tiles, transpose_by_copy, transpose_by_permutation)},
-    **{f.__name__: f for f in (abbreviations, columns, distinct, groups, lanes, number, power)},
-    **{f.__name__: f for f in (capacity_sweep, full, generate, hooked_tiles, lacks, tile_map)},
-    **{f.__name__: f for f in (add_to_two, as_numpy, exact_decimal, given, op, remapped, shape_of)},
-    "Op": Op,
-    **{f.__name__: f for f in (exact, listed, ratio, shortened, ticks)},
-    "ChartAxis": ChartAxis,
-    "Decimal": Decimal,
-    "Fraction": Fraction,
-    "SemanticAxes": SemanticAxes,
-    "desired": parse_desired,
-    "parse": Layout.parse,
-}
+GIVEN = case([0, 0, 1], [2, 3], [1, 1, 4], [9, 9], {(0, 1): 1})
+GRAPH, RESULT = ODD, lo.unwind(ODD)
+MEMORY = TileMemory(4, 1024)
+NC = placement("NC", (2, 3))
+ONES, SQUARE = np.ones((2, 3), np.float32), np.arange(8).reshape(2, 4)
+parse, tagged = Layout.parse, Descriptor.from_tag
 
 
 def said(section: str, call: str) -> str:
     """Return the answer to a call, or its refusal, which must be one line and change nothing."""
-    graph = GRAPHS.get(section, Graph)()
-    names = NAMES | {"g": graph, **{x.name: x for x in graph.tensors()[:1]}}
-    for home in section.partition(", from ")[2].split():
+    name, _, homes = section.partition(", from ")
+    graph = GRAPHS.get(name, Graph)()
+    names = {**globals(), "g": graph, **{x.name: x for x in graph.tensors()[:1]}}
+    for home in homes.split():
         names |= vars(import_module(home))
     try:
         return f"= {eval(call, names)!r}"  # of the page beside this file
     except (LayoutoptError, Refused) as error:
-        assert graph == GRAPHS.get(section, Graph)()
+        assert graph == GRAPHS.get(name, Graph)()
         [line] = str(error).splitlines()
         return line
 

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from functools import cache
-from typing import Any
 from xml.etree import ElementTree
 
 from benchmarks.figures import FIGURES
 from layoutopt import Comparison, Graph, UnwindingResult, compare, unwind
-from layoutopt.base.result import PairScore
-from layoutopt.base.table import Table
 from layoutopt.bench.row import Row
 from layoutopt.pictures.chart import ChartAxis, scale
 from layoutopt.report.batch import (
-    bench_html,
-    gap_over_time,
-    gap_profile,
-    instances_with_traces,
-    performance_profile,
-    plot,
     runs,
-    time_profile,
 )
-from layoutopt.report.comparison import comparison_html
-from layoutopt.report.layouts import around, drawn, sinks_by_class
-from layoutopt.report.result import in_order, pair_tables, reasons, report_html
-from layoutopt.report.words import gaps, progress_charts
+from layoutopt.report.layouts import around
 from tests.examples.graphs import graph_of
-from tests.report.reading import cells, items, missing, read, sections, words
-from tests.report.samples import TRACE, batch, empty, infeasible, many, nothing, row
+from tests.report.samples import batch, empty, many, nothing, row
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -129,24 +114,4 @@ def share(score: str, bound: str) -> float:
     return found.missing(found.instances[0], "auto")
 
 
-NAMES: dict[str, Any] = {
-    "BATCH": batch(),
-    "Comparison": Comparison,
-    "FOUR": FOUR,
-    "NONE": nothing(),
-    "OPEN": OPEN,
-    "PairScore": PairScore,
-    "RUN": RUN,
-    "TRACE": TRACE,
-    "Table": Table,
-    "bench_html": bench_html,
-    "comparison_html": comparison_html,
-    "replace": replace,
-    **{f.__name__: f for f in (cells, compared, drawn, empty, gap_over_time, gap_profile, gaps)},
-    **{f.__name__: f for f in (heights, in_order, infeasible, instances_with_traces, items)},
-    **{f.__name__: f for f in (missing, pair_tables, performance_profile, places, plot)},
-    **{f.__name__: f for f in (progress_charts, read, reasons, report_html, row, runs, sections)},
-    **{f.__name__: f for f in (share, sinks_by_class, solve, solved, steps, tensors, texts)},
-    **{f.__name__: f for f in (time_profile, words)},
-}
-"""What the calls of pages may name."""
+BATCH, NONE = batch(), nothing()
