@@ -16,36 +16,8 @@ from layoutopt.generate.random_graphs import random_graph
 from layoutopt.tiles.memory import TileMemory
 from tests.onnx.exports import random_export
 
-NAMES = ("crowd", "figure", "rivals", "tree")
-"""Instances: on tiles that are too small, with traps, with hooks, with negative values."""
-
-SOLVERS = ("auto", "cpsat", "mip", "rounded", "random-greedy", "alpha-expansion", "greedy0")
-
-COMMANDS = [
-    *(f"solve {i}.json --json {i}.r.json --html {i}.r.html --no-seconds" for i in NAMES),
-    *(f"solve figure.json --solver {s} --json {s}.r.json --seed 7 --no-seconds" for s in SOLVERS),
-    "solve crowd.json --prices --capacity-sweep 0.5,1,2 --sweep-csv crowd.csv --no-seconds",
-    "solve net.onnx --training adam --json net.json --no-seconds",
-    "compare figure.json tree.json --solver all --json c.json --csv c.csv --no-seconds -q",
-    "compare tree.json --pairs --markdown c.md --html c.html --no-seconds -q",
-    "show figure.json --svg f.svg --html f.html",
-    "show figure.r.json --instance figure.json --png f.png",
-    "explain figure.json figure.r.json --pair x target_x --json p.json",
-    "explain figure.json --sink x --json e.json",
-    "generate random --set ops=30 --set elements=60 -o g.json.gz",
-    "generate mixture-of-experts -o m.json",
-    "import net.onnx --training sgd -o i.json",
-    "convert net.onnx -o o.onnx --json o.json --compare --check --explain --no-seconds",
-    "convert net.onnx -o b.onnx --json b.json --backend blocked --free-io --no-seconds",
-    "verify net.onnx --backend nhwc",
-    "layout parse NHWC16c",
-    "layout transform NCHW NCHW16c 1,20,7,7",
-    "schema result -o schema.json",
-    "bench run figure.json tree.json --store s.sqlite --in-process --solver rounded -q",
-    "bench export s.sqlite --format json --no-seconds -o s.json",
-    "bench export s.sqlite --format csv --no-seconds -o s.csv",
-    "bench export s.sqlite --format markdown --no-seconds -o s.md",
-]
+COMMANDS = (Path(__file__).parent / "cases/commands.txt").read_text().splitlines()
+"""Commands on instances with tiles that are too small, traps, hooks and negative values."""
 
 DRIVER = """
 import json, sys

@@ -147,9 +147,9 @@ def test_random_problems(entry: Entry) -> None:
         assert ordered > 27 if entry.proves else ordered > 38
 
 
-CASES: list[dict[str, Any]] = tomllib.loads(
-    (Path(__file__).parents[1] / "cases/labellings.toml").read_text()
-)["case"]
+TABLES = Path(__file__).parents[1] / "cases"
+
+CASES: list[dict[str, Any]] = tomllib.loads((TABLES / "labellings.toml").read_text())["case"]
 
 
 def stated(case: dict[str, Any]) -> Labelling:
@@ -322,43 +322,16 @@ def test_never_worse_than_the_start(name: str) -> None:
     assert kept > 14
 
 
-STARTS = {
-    # Nodes 1 and 2 may have barrier 0's label, but node 0, tied to them, must not follow.
-    "a label that only the start has": (
-        (3, 1, [[0, 1, 3], [1, 2, 5]], [[0, 0, 5]], 1, [0], [[0], [], []]),
-        ([1, 0, 0], 8),
-    ),
-    # A wish of 6 excludes two of 5, which the start has; beside them 1 can be had.
-    "a start is improved in its own order": (
-        (
-            *(4, 4, [], [[0, 0, 6], [1, 1, 5], [2, 2, 5], [3, 3, 1]]),
-            *(3, [0, 1, 2, -1], [[1, 2], [0], [0], []]),
-        ),
-        ([4, 1, 2, 7], 11),
-    ),
-    # Two wishes of 5 exclude each other; whichever the start has is kept.
-    "the first wish": (
-        (2, 2, [], [[0, 0, 5], [1, 1, 5]], 2, [0, 1], [[1], [0]]),
-        ([0, 3], 5),
-    ),
-    "the second wish": (
-        (2, 2, [], [[0, 0, 5], [1, 1, 5]], 2, [0, 1], [[1], [0]]),
-        ([2, 1], 5),
-    ),
-}
+STARTS = tomllib.loads((TABLES / "starts.toml").read_text())["case"]
 
 
 @pytest.mark.parametrize("name", IMPROVING)
-@pytest.mark.parametrize("case", STARTS)
-def test_starts_decide_the_order(name: str, case: str) -> None:
-    """A start that is in order is improved in that order."""
-    (nodes, labels, edges, wishes, barriers, offered, readers), (start, best) = STARTS[case]
-    order = {"barriers": barriers, "offered": offered, "readers": readers}
-    given = {"nodes": nodes, "labels": labels, "edges": edges, "wishes": wishes, "order": order}
-    problem = stated(given)
-    result = load(name, Takes.LABELLING)(problem, Limits(), np.array(start))
-    assert result.objective == best
-    assert "wish" not in case or result.labelling.tolist() == start
+@pytest.mark.parametrize("case", STARTS, ids=lambda case: case["name"])
+def test_starts_decide_the_order(name: str, case: dict[str, Any]) -> None:
+    """A start that is in order is improved in that order; of wishes it keeps the one it has."""
+    result = load(name, Takes.LABELLING)(stated(case), Limits(), np.array(case["start"]))
+    assert result.objective == case["best"]
+    assert "wish" not in case["name"] or result.labelling.tolist() == case["start"]
 
 
 @every
