@@ -19,7 +19,6 @@ from layoutopt.layout.layout import Layout
 from tests.conversion.drawn import WEIGH, drawn
 from tests.conversion.exhaustive import least
 from tests.conversion.running import arrays_of, run, run_conversion
-from tests.support import refused
 
 OBJECTIVES = [
     "bytes",
@@ -282,18 +281,6 @@ def test_no_time() -> None:
         assert (found.status is Status.OPTIMAL) == (found.stopped is Stopped.FINISHED)
         stopped.add(found.stopped)
     assert stopped == {Stopped.FINISHED, Stopped.TIME_LIMIT}
-
-
-def test_bad_input() -> None:
-    """Other objectives, blocks, and letters that say nothing are refused in one line."""
-    graph = two_convolutions()
-    for objective in ("speed", "bytes,bytes", "", "count,,bytes"):
-        with refused("objective must be different names of count, changed and bytes, with commas"):
-            convert_graph(graph, objective=objective)
-    with refused("Conv 'a'", "NCHW4c is required", "do not divide axis C of 3"):
-        convert_graph(_grouped(), desired=Blocks())
-    with refused("Conv 'a'", "NCHX is no order of its axes NCHW"):
-        convert_graph(graph, desired=Odd())
 
 
 def _grouped() -> ConversionGraph:

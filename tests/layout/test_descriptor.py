@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutopt.base.errors import SizeError
 from layoutopt.layout.descriptor import Descriptor
 from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
 
@@ -232,10 +231,3 @@ def test_random_reshapes() -> None:
                 s if n > 1 else 0 for n, s in zip(dims, after.strides, strict=True)
             )
     assert min(outcomes.values()) > 150
-
-
-@pytest.mark.parametrize("dims", [(2**25, 2**25), (0, 2**50)])
-def test_offsets_beyond_any_memory(dims: Shape) -> None:
-    """Of two axes of 2^25 each, and of an empty one beside one of 2^50, which would be listed."""
-    with pytest.raises(SizeError, match="offsets of all elements"):
-        Descriptor.from_tag(dims, "ab").offsets()

@@ -170,20 +170,6 @@ class TestRegistered:
         with refused("solver second does not support start; use one of auto", "random-greedy"):
             unwind(drawn(), "second", start={})
 
-    @pytest.mark.parametrize("name", ["auto", "refined", "greedy0", "all"])
-    def test_taken_names(self, name: str) -> None:
-        """Built-in names, and what stands for all of them, are taken."""
-        with refused(f"the solver name '{name}' is reserved"):
-            layoutopt.solver(name)
-        with refused(f"the solver name '{name}' is reserved"):
-            layoutopt.heuristic(name)
-
-    @pytest.mark.parametrize("name", ["", "two words", " x", 3, None])
-    def test_bad_names(self, name: str) -> None:
-        """A name is one word."""
-        with refused("a solver's name must be"):
-            layoutopt.solver(name)
-
 
 class TestEntryPoints:
     """Solvers of installed packages."""
