@@ -155,10 +155,7 @@ class _Watch:
 
 
 def _imports(thread: int) -> bool:
-    """Return whether a thread is inside an import that began under its last watch.
-
-    Imports are not interrupted, as libraries that are loaded by half cannot be loaded again.
-    """
+    """Return whether a thread is inside an import, which could not be repeated if interrupted."""
     frame = sys._current_frames().get(thread)  # noqa: SLF001  (a documented function)
     while frame is not None and frame.f_code is not run_with_timeout.__code__:
         if frame.f_code.co_filename.startswith("<frozen importlib"):

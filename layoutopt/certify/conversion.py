@@ -330,10 +330,7 @@ def _compare(own: Mapping[str, Any], given: object) -> None:
 
 
 def _check_output(given: ConversionGraph, new: ConversionGraph, verdict: ConversionVerdict) -> None:
-    """Compare the transforms and the changed ops of the converted network with the score.
-
-    Bytes are not compared if channels are padded, as the score counts bytes without padding.
-    """
+    """Compare transforms and changed ops with the score; bytes only where nothing is padded."""
     found = tally(new)
     counted = {"count": found.transforms, "changed": _visibly_changed(given, new)}
     if not verdict.asked.padding:
@@ -345,11 +342,7 @@ def _check_output(given: ConversionGraph, new: ConversionGraph, verdict: Convers
 
 
 def _visibly_changed(given: ConversionGraph, new: ConversionGraph) -> int:
-    """Return how many ops that compute along axes have other types, attributes or known shapes.
-
-    Ops are compared by name.  Those of other names are left out, and so are ops with bodies, and
-    views, which are written in several ways.
-    """
+    """Count ops, by name and without bodies and views, that visibly compute along other axes."""
     others = {op.name: op for op in new.ops}
     pairs = [(op, others[op.name]) for op in given.ops if op.name in others and not op.bodies]
     return sum(
@@ -359,10 +352,7 @@ def _visibly_changed(given: ConversionGraph, new: ConversionGraph) -> int:
 
 
 def _differs(op: Op, other: Op) -> bool:
-    """Return whether two ops have other types, attributes or known shapes.
-
-    Axes of size 1 may be anywhere: that changes no op.
-    """
+    """Return whether types, attributes or known shapes, axes of 1 aside, of two ops differ."""
     if op.type != other.type or repr(op.attributes) != repr(other.attributes):
         return True
     shapes = (*op.input_shapes, *op.output_shapes), (*other.input_shapes, *other.output_shapes)

@@ -318,10 +318,7 @@ def _solve_each(
     instances: Sequence[Path],
     every: Sequence[OutputFiles],
 ) -> int:
-    """Solve instances in turn; return the highest exit code.
-
-    If one of several cannot be read, the others are solved nevertheless; Ctrl-C ends all.
-    """
+    """Solve instances in turn, also after one that cannot be read; return the highest exit code."""
     from layoutopt.base.result import Stopped
 
     if len(instances) == 1:

@@ -151,10 +151,7 @@ class GraphStore:
         return tuple([Tensor(self, slot, i) for i in range(len(shapes))])
 
     def _check_name(self, name: str, outputs: int) -> None:
-        """Refuse an op name that is invalid, taken, or also a tensor's name.
-
-        Tensors of an op ``"b"`` with several outputs are named ``"b:0"``, ``"b:1"``, and so on.
-        """
+        """Refuse an op name that is invalid, taken, or a tensor's, as "b:1" is of an op "b"."""
         if not isinstance(name, str) or not name:
             raise InputError("the id must be a nonempty string")
         if name in self._number:

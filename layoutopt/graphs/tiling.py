@@ -145,11 +145,7 @@ def fix_tiles(graph: GraphStore) -> GraphStore:
 def _rebuilt(
     graph: GraphStore, change: Callable[[GraphStore, int, UnwindingOp], Iterable[str] | None]
 ) -> GraphStore:
-    """Return a graph whose ops are changed one after the other, with the same pairs and memory.
-
-    ``change`` adds to the new graph what replaces op number ``i``, which it gets with the new
-    names of its inputs, and returns the new names of its outputs if they have others.
-    """
+    """Return a graph whose ops ``change(new graph, number, op)`` adds; it may rename outputs."""
     found = type(graph)(graph.name, graph.description)
     names: dict[str, str] = {}
     for i, op in enumerate(graph.ops):
@@ -221,10 +217,7 @@ def coarsen(graph: GraphStore) -> Grained:
 
 
 def _spread(graph: GraphStore, op: ops.Sink, parts: Sequence[tuple[str, int, int]]) -> None:
-    """Add sinks, of a name, a number of grains and of elements of each, and views that join them.
-
-    The last view replaces the original sink.
-    """
+    """Replace a sink by sinks, of name, grains and elements of each, and views that join them."""
     flat = []
     for name, grains, many in parts:
         graph.add(ops.Sink(id=name, inputs=(), shape=(grains, 1)))

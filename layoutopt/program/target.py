@@ -28,31 +28,24 @@ class Views(Protocol[Handle]):
 
     def reshape(self, x: Handle, shape: Shape) -> Handle:
         """Return ``x.reshape(shape)``, in row-major order."""
-        ...
 
     def dim_shuffle(self, x: Handle, permutation: Sequence[int]) -> Handle:
         """Return ``x.transpose(permutation)``."""
-        ...
 
     def reverse(self, x: Handle, dims: Sequence[int]) -> Handle:
         """Return ``numpy.flip(x, dims)``."""
-        ...
 
     def slice(self, x: Handle, lower: Sequence[int], upper: Sequence[int]) -> Handle:
         """Return the box ``lower[d] <= i < upper[d]``, one bound for each dimension."""
-        ...
 
     def sub_sample(self, x: Handle, strides: Sequence[int]) -> Handle:
         """Return every ``strides[d]``-th index of each dimension ``d``, from index 0."""
-        ...
 
     def concat(self, xs: Sequence[Handle], axis: int) -> Handle:
         """Return ``numpy.concatenate(xs, axis)``; need not be a window."""
-        ...
 
     def expand(self, x: Handle, shape: Shape) -> Handle:
         """Return ``numpy.broadcast_to(x, shape)``; need not be a window."""
-        ...
 
 
 class Target(Views[Handle], Protocol[Handle]):
@@ -65,11 +58,9 @@ class Target(Views[Handle], Protocol[Handle]):
 
     def run(self, op: Hashable) -> None:
         """Run one of the framework's ops, after the sinks that it creates have been placed."""
-        ...
 
     def create(self, name: str, shape: Shape) -> Handle:
         """Return a sink whose locations are unset; called once for each."""
-        ...
 
     def own(self, name: str, shape: Shape) -> Handle:
         """Return the own locations of a tensor; called at most once for each.
@@ -77,7 +68,6 @@ class Target(Views[Handle], Protocol[Handle]):
         Those of a source or an output of a fixed point are given; equal entries of ``mapping``
         are one location.  Those of a sink are fresh locations that the target chooses.
         """
-        ...
 
     def barrier(
         self, name: str, inputs: Sequence[Handle], shapes: Sequence[Shape]
@@ -93,7 +83,6 @@ class Target(Views[Handle], Protocol[Handle]):
         shapes
             The shapes of its outputs.
         """
-        ...
 
     def placeholder(self, shape: Shape) -> Handle:
         """Return a tensor whose elements are never read.
@@ -101,11 +90,9 @@ class Target(Views[Handle], Protocol[Handle]):
         It replaces an operand of a view that does not exist yet, when only elements of other
         operands are selected.
         """
-        ...
 
     def copy(self, source: Handle, destination: Handle) -> None:
         """Copy the locations of a source to a window of the same shape.
 
         All locations of the source are known, and no element is set twice.
         """
-        ...

@@ -162,10 +162,7 @@ def gap_profile(found: RowsByInstance) -> str:
 def _cumulated(
     values: dict[str, list[float]], first: float, last: float | None = None
 ) -> list[ChartLine]:
-    """Return for each name the share of its values up to each value, from ``first`` to ``last``.
-
-    By default, lines end somewhat beyond the largest value.
-    """
+    """Return the share of each name's values up to each value, from ``first`` to ``last``."""
     known = [x for some in values.values() for x in some if math.isfinite(x)]
     last = BEYOND * max(known, default=first) if last is None else last
     lines = []

@@ -97,10 +97,7 @@ def around(
 
 
 def _sources(graph: GraphStore, ends: set[int], layouts: Mapping[str, Sequence[Piece]]) -> set[int]:
-    """Return tensors with the origins of their locations, through views and layouts.
-
-    Slightly more than :data:`PART` tensors may be returned, and then not all.
-    """
+    """Return tensors with origins of their locations; about :data:`PART` of them at most."""
     found, todo = set(ends), list(ends)
     while todo and len(found) <= PART:
         t = todo.pop()

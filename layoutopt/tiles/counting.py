@@ -159,10 +159,7 @@ def _stretches(
     extents: Sequence[int],
     loops: Sequence[int],
 ) -> tuple[list[Array], Array]:
-    """Cut some loops' steps so that no walk changes its tile within a stretch.
-
-    Returned are, for each walk, the flat element at which each stretch begins, and their lengths.
-    """
+    """Return where each walk's stretches on one tile begin, as flat elements, and their lengths."""
     total = math.prod(extents[k] for k in loops)
     if not any(axes for _, _, axes in moved):
         return [np.array([walk.start]) for walk, _, _ in moved], np.array([total])
