@@ -84,10 +84,7 @@ def _hull(first: int, walk: Sequence[tuple[int, int]], shape: Shape) -> tuple[li
 
 
 def _rests(box: Box, shape: Shape) -> tuple[list[int], list[int]]:
-    """Return for each dimension an index of a box, and a number that divides all differences.
-
-    That number is 0 where the index is always the same.
-    """
+    """Return for each dimension an index of a box, and a divisor of all differences or 0."""
     low = box.to + sum(min(0, stride * (m - 1)) for m, _, stride in box.loops)
     spans = [(abs(stride), abs(stride) * (m - 1)) for m, _, stride in box.loops if m > 1]
     firsts, numbers = [], []

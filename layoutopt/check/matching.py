@@ -134,10 +134,7 @@ class Matching:
         return same, ((box, twin) for box in left for twin in near.near(box))
 
     def _on_tiles(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
-        """Count the positions at which two lists of boxes have equal tiles.
-
-        Counts are cached, as equal layers have equal boxes on equal maps.
-        """
+        """Count the positions at which two lists of boxes have equal tiles, cached."""
         sides = (tuple((id(self.maps[b.label]), *b[1:]) for b in side) for side in (mine, other))
         key = *sides, shape
         if key not in self.answers:

@@ -240,11 +240,7 @@ def edges_of(
 
 
 def _aligned(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return two arrays flat, in the order in which the first one lies in memory.
-
-    Index arrays of permuted views would otherwise be walked with long strides again and
-    again.
-    """
+    """Return two arrays flat, in the order in which the first lies in memory, which is faster."""
     axes = np.argsort([-abs(step) for step in x.strides], kind="stable")
     return x.transpose(axes).reshape(-1), y.transpose(axes).reshape(-1)
 
@@ -460,10 +456,7 @@ def _packed(number: IntArray, size: int) -> tuple[IntArray, int]:
 
 
 def _classified(where: IntArray, kind: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return class of each component, and size and first member of each class.
-
-    ``where`` and ``kind`` are component and kind of each edge.
-    """
+    """Return each component's class by edges ``(where, kind)``; each class's size and first."""
     kinds = int(kind.max(initial=-1)) + 1
     if kinds <= FEW:
         return _counted(where, kind, kinds, count)

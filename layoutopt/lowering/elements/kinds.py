@@ -329,10 +329,7 @@ class GroupKind:
         return where
 
     def _origins(self, where: IntArray) -> tuple[IntArray, IntArray]:
-        """Return root tensor (sinks first, then fixed ones) and flat element of numbers.
-
-        A location that a mapping gives is named by the first element that has it.
-        """
+        """Return root tensor (sinks first) and flat element of numbers; of a mapping the first."""
         numbers = self.edges.numbers
         starts = numbers.starts.astype(where.dtype)
         tensor = np.searchsorted(starts, where, side="right").astype(where.dtype) - 1
