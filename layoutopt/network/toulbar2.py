@@ -123,7 +123,7 @@ Tree: TypeAlias = Any
 
 
 def _tree(raw: bytes) -> Tree:
-    """Return what a text holds that is JSON, but for commas, quotes and comments."""
+    """Return a text's JSON, but for commas, quotes, comments, and braces around unnamed objects."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -138,7 +138,7 @@ def _tree(raw: bytes) -> Tree:
             if kind != {"}": "{", "]": "["}[word]:
                 raise InputError(f"{word} closes nothing", _line(text, match.start()))
             made: Tree = members
-            if kind == "{":
+            if kind == "{" and not (members and all(isinstance(x, tuple) for x in members)):
                 if len(members) % 2 or not all(isinstance(name, str) for name in members[::2]):
                     reason = "an object needs names and members in turns"
                     raise InputError(reason, _line(text, match.start()))
@@ -185,30 +185,37 @@ class _Cfn:
         self.bound = None if bound[1:] in INFINITE else Fraction(exact_decimal(bound[1:]))
         self.variables = [*self._variables(parts.get("variables", ()))]
         self.number = {name: u for u, (name, _) in enumerate(self.variables)}
-        self.functions = parts.get("functions", ())
+        given = parts.get("functions", ())
+        numbered = [(f"function {k}", entry) for k, entry in enumerate(given)]
+        self.functions = given if isinstance(given, tuple) else numbered
 
     def network(self) -> Network:
         """Return the network."""
         known: dict[str, tuple[Cost, ...]] = {}
-        found = []
-        for k, entry in enumerate(self.functions):
-            name, given = entry if isinstance(self.functions, tuple) else (f"function {k}", entry)
-            with errors_at(f"functions.{name}"):
-                members = _object(given, f"function {name!r}")
-                strange = members.keys() - {"scope", "costs", "defaultcost"}
-                if strange:
-                    raise InputError(f"has {min(strange)!r}; no global function is read")
-                found.append(self._function(members, name, known))
-                known[name] = found[-1].costs
-        return assembled(self.name, self.sense, self.variables, found, self.bound)
+        found: dict[int, CostFunction] = {}
+        rows = [*enumerate(self.functions)]
+        for turn in range(3):  # backwards too, for those with the costs of a function below them
+            for k, (name, given) in rows[::-1] if turn == 1 else rows:
+                with errors_at(f"functions.{name}"):
+                    members = _object(given, f"function {name!r}")
+                    strange = members.keys() - {"scope", "costs", "defaultcost"}
+                    if strange:
+                        raise InputError(f"has {min(strange)!r}; no global function is read")
+                    costs = members.get("costs")
+                    waits = isinstance(costs, str) and _text(costs) not in known
+                    if k not in found and (turn == 2 or not waits):
+                        found[k] = self._function(members, name, known)
+                        known[name] = found[k].costs
+        functions = [found[k] for k, _ in rows]
+        return assembled(self.name, self.sense, self.variables, functions, self.bound)
 
     def _variables(self, given: Tree) -> Iterator[tuple[str, Labels]]:
         for k, entry in enumerate(given):
             name, labels = entry if isinstance(given, tuple) else (f"x{k}", entry)
             if isinstance(labels, list):
                 yield name, tuple(map(_text, labels))
-            elif isinstance(labels, str) and labels.isdecimal():
-                yield name, int(labels)
+            elif isinstance(labels, str) and _text(labels).isdecimal():
+                yield name, int(_text(labels))
             else:
                 raise InputError("needs a number of labels, or their names", f"variables.{name}")
 
@@ -225,7 +232,7 @@ class _Cfn:
         costs = given.get("costs", [])
         if isinstance(costs, str):
             if _text(costs) not in known or len(known[_text(costs)]) != count:
-                raise InputError(f"has no function {_text(costs)!r} of its shape above it")
+                raise InputError(f"has no function {_text(costs)!r} of its shape")
             return CostFunction(name, scope, known[_text(costs)])
         if "defaultcost" not in given:
             if len(costs) != count:
@@ -256,10 +263,11 @@ class _Cfn:
         raise InputError(f"there is no variable {name!r}")
 
     def _cost(self, word: Tree) -> Cost:
-        if isinstance(word, str) and word in INFINITE:
+        word = _text(word) if isinstance(word, str) else ""
+        if word in INFINITE:
             return None
-        if not (isinstance(word, str) and PLAIN.fullmatch(word)):
-            raise InputError(f"{str(word)[:40]!r} is no cost")
+        if not PLAIN.fullmatch(word):
+            raise InputError(f"{word[:40]!r} is no cost")
         exact = exact_decimal(word)
         if int(exact.as_tuple().exponent) >= int(self.step.as_tuple().exponent):
             return Fraction(exact)
@@ -309,7 +317,8 @@ class _Numbers:
         except ValueError:
             raise InputError(f"{what} must be a whole number, got {word[:40]!r}") from None
         if (low is not None and number < low) or (high is not None and number > high):
-            raise InputError(f"{what} must be {low} to {high}, got {number}")
+            allowed = f"{low} or more" if high is None else f"{low} to {high}"
+            raise InputError(f"{what} must be {allowed}, got {number}")
         return number
 
 
