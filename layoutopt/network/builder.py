@@ -223,10 +223,11 @@ class CostNetwork:
         amounts
             What labels of nodes use.
         """
-        own = {
-            self._label(node, label): self._number(amount, f"of node {node!r}")
-            for (node, label), amount in amounts.items()
-        }
+        own = {}
+        for key, amount in amounts.items():
+            if not (isinstance(key, tuple) and len(key) == 2):
+                raise InputError(f"an amount is of (node, label), got {key!r}")
+            own[self._label(*key)] = self._number(amount, f"of node {key[0]!r}")
         spans = spans_of([sorted({u for u, _ in own})])
         self._usages.append(_Rows(own, spans, [self._limits(low, high)], [name]))
 
