@@ -312,7 +312,8 @@ def show(
     """Summarise a store by solver, or list its solves; write a page or draw a chart."""
     from layoutopt.report import batch
 
-    outputs = OutputFiles({"--html": html, "--svg": svg, "--png": png}, overwrite, output=output)
+    files = {"--html": html, "--svg": svg, "--png": png}
+    outputs = OutputFiles(files, overwrite, output=output, inputs=[store])
     if plot is not None and not outputs.pictured:
         raise InputError(f"--plot {plot} requires --svg FILE or --png FILE")
     rows = filters.rows(store)
@@ -343,7 +344,7 @@ def export(
 
     if form not in EXPORTS:
         raise InputError(f"--format {form}: allowed: {', '.join(EXPORTS)}")
-    outputs = OutputFiles({"--output": output}, overwrite, quiet=True)
+    outputs = OutputFiles({"--output": output}, overwrite, True, inputs=[store])
     rows = filters.rows(store)
     outputs.write({"--output": lambda: EXPORTS[form](rows, measured=not no_seconds)})
     return 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from layoutopt.base.errors import InputError, printable
+from layoutopt.base.errors import printable
 from layoutopt.base.numbers import ratio, seconds
 from layoutopt.base.table import Table
 from layoutopt.cli import options
@@ -133,10 +133,7 @@ def command(
     """Rewrite an ONNX model with the provably smallest number of layout transforms."""
     options.limit(time_limit, memory_limit)
     files = {"--output": output, "--json": json, "--certificate": certificate}
-    for path in files.values():
-        if path is not None and path.exists() and model.exists() and path.samefile(model):
-            raise InputError("is the model itself; give another name", file=str(path))
-    outputs = OutputFiles(files, overwrite, quiet)
+    outputs = OutputFiles(files, overwrite, quiet, inputs=[model])
     from layoutopt.base.files import encode_lines
     from layoutopt.converting import convert  # importing takes seconds
 

@@ -52,7 +52,7 @@ def command(
     from layoutopt.graphs.tiling import apply_hook_mode
 
     options.limit(time_limit, memory_limit, workers=workers)
-    outputs = OutputFiles({"--json": json}, overwrite, quiet, output)
+    outputs = OutputFiles({"--json": json}, overwrite, quiet, output, [instance, result])
     if (pair is None) == (sink is None):
         raise InputError("give either --pair A B or --sink NAME")
     if alternatives is not None and (pair is not None or alternatives < 0):

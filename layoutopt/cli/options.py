@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, fields, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
@@ -279,19 +279,24 @@ class OutputFiles:
     """The files that a command writes, by option, which are checked before any work.
 
     A text is printed beside them, unless the command is quiet or a file is standard output.
+    Files in ``inputs`` are refused, even with ``overwrite``.
     """
 
     files: Files
     overwrite: bool
     quiet: bool = False
     output: InitVar[Path | None] = None
+    inputs: InitVar[Iterable[Path | None]] = ()
 
-    def __post_init__(self, output: Path | None) -> None:
+    def __post_init__(self, output: Path | None, inputs: Iterable[Path | None]) -> None:
         place_output(output, self.files)
+        read = {Path(os.path.realpath(path)) for path in inputs if path and str(path) != "-"}
         seen: dict[Path, str] = {}
         for name, path in self.given.items():
-            check_target(path, self.overwrite)
             place = path if str(path) == "-" else Path(os.path.realpath(path))
+            if place in read:
+                raise InputError("is the input itself; give another name", file=str(path))
+            check_target(path, self.overwrite)
             if place in seen:
                 raise InputError(f"{seen[place]} and {name} name the same file", file=str(path))
             seen[place] = name

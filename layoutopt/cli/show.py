@@ -60,7 +60,8 @@ def command(
     Tensors are drawn as grids, a cell for each element, with one colour for each location; or,
     with --by bytes and --by tensor, the tiles of a tile memory.
     """
-    outputs = OutputFiles({"--svg": svg, "--png": png, "--html": html}, overwrite, output=output)
+    files = {"--svg": svg, "--png": png, "--html": html}
+    outputs = OutputFiles(files, overwrite, output=output, inputs=[path, instance])
     if by is not By.LOCATION and not outputs.pictured:
         raise InputError(f"--by {by} requires --svg FILE or --png FILE")
     graph, result = _read(path, instance, reading)

@@ -303,7 +303,8 @@ def _placed(
     """Return the output files of each instance, which must not be those of another one."""
     every, seen = [], set[Path]()
     for instance in instances:
-        outputs = OutputFiles(own_files(files, instance, len(instances) > 1), overwrite, quiet)
+        wanted = own_files(files, instance, len(instances) > 1)
+        outputs = OutputFiles(wanted, overwrite, quiet, inputs=instances)
         own = {path for path in outputs.given.values() if str(path) != "-"}
         if own & seen:
             reason = "two instances have this name; solve them separately"

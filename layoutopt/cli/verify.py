@@ -29,7 +29,7 @@ def command(
     from layoutopt.onnx.protobuf import parse_model
     from layoutopt.onnx.source import read_model
 
-    outputs = OutputFiles({"--json": json}, overwrite, quiet, output)
+    outputs = OutputFiles({"--json": json}, overwrite, quiet, output, [model])
     needs = backend_named(backend)
     with errors_at(file=str(model)):
         graph = read_model(parse_model(model)).graph
