@@ -11,7 +11,7 @@ from layoutopt.base.numbers import ratio, seconds
 from layoutopt.base.table import Table
 from layoutopt.cli import options
 from layoutopt.cli.options import OutputFiles, flag, option
-from layoutopt.cli.streams import all_done, reserved_stdout, saved, shown
+from layoutopt.cli.streams import STDOUT_NAME, all_done, reserved_stdout, saved, shown
 
 if TYPE_CHECKING:
     from layoutopt.onnx.result import ConversionResult
@@ -113,7 +113,7 @@ def command(
         Path | None,
         option(
             "OUT.onnx",
-            "Write the converted model; without it, nothing is written.",
+            "Write the converted model; - is standard output, without it nothing is written.",
             "--output",
             "-o",
         ),
@@ -136,6 +136,7 @@ def command(
     outputs = OutputFiles(files, overwrite, quiet, inputs=[model])
     from layoutopt.base.files import encode_lines
     from layoutopt.converting import convert  # importing takes seconds
+    from layoutopt.onnx.protobuf import proto_bytes
 
     arguments = how.arguments()
     with shown(quiet) as tell, reserved_stdout():
@@ -158,7 +159,9 @@ def command(
         "--certificate": lambda: _certificate(result, arguments, options.left(time_limit)),
     }
     with all_done() as attempt:
-        if output is not None:
+        if str(output) == "-":
+            makers["--output"] = lambda: proto_bytes(result.model, STDOUT_NAME)
+        elif output is not None:
             with attempt():
                 saved(lambda path: result.save(path, overwrite=overwrite), output)
         outputs.write(makers, lambda: summary(result, model.stem) + report.reasons(result))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from layoutopt.cli import options
 from layoutopt.cli.options import argument, option
-from layoutopt.cli.streams import say
+from layoutopt.cli.streams import write_out
 
 
 class Format(StrEnum):
@@ -32,7 +32,6 @@ def command(
     """Write the JSON Schema (2020-12) of instance, result or network files."""
     import msgspec
 
-    from layoutopt.base.files import write_bytes
     from layoutopt.io.instance import InstanceDocument
     from layoutopt.io.result import ResultDocument
     from layoutopt.network.document import NetworkDocument
@@ -45,8 +44,5 @@ def command(
     }[which]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     text = msgspec.json.format(msgspec.json.encode(head | msgspec.json.schema(document)), indent=2)
-    if output is None:
-        say(text.decode())
-    else:
-        write_bytes(output, text + b"\n", overwrite=overwrite)
+    write_out(text + b"\n", output or Path("-"), overwrite)
     return 0

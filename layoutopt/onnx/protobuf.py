@@ -280,10 +280,10 @@ def write_proto(
     """
     chosen = [x for x in model.graph.initializer if x.name in outside and x.raw_data]
     if not chosen:
-        write_bytes(path, _bytes(model, path), overwrite=overwrite)
+        write_bytes(path, proto_bytes(model, path), overwrite=overwrite)
         return
     beside = path.with_name(f"{path.name}.data")
-    light = _bytes(_pointing(model, chosen, beside.name), path)
+    light = proto_bytes(_pointing(model, chosen, beside.name), path)
     with written(path, overwrite=overwrite) as file, written(beside, overwrite=overwrite) as data:
         file.write(light)
         file.flush()  # no full disk comes between the two files when they get their names
@@ -318,7 +318,8 @@ def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
-def _bytes(model: ModelProto, path: Path) -> bytes:
+def proto_bytes(model: ModelProto, path: str | Path) -> bytes:
+    """Return the bytes of a network's file, with all weights in it."""
     if model.ByteSize() > LARGEST:
         reason = "is larger than the 2 GiB that one file can hold; keep weights beside the network"
         raise InputError(reason, file=str(path))

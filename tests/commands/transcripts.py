@@ -179,7 +179,7 @@ def command(words: list[str]) -> tuple[int, str, str]:
     """Run the command line in this process; return exit code, output and errors."""
     from layoutopt.cli import main
 
-    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", "surrogateescape", ""), io.StringIO()
     code: int | str | None = 0
     with (
         mock.patch.object(main, "_end", sys.exit),
@@ -191,8 +191,8 @@ def command(words: list[str]) -> tuple[int, str, str]:
             main.main()
         except SystemExit as end:
             code = end.code
-    out.flush()
-    return int(code or 0), out.buffer.getvalue().decode(), err.getvalue()  # type: ignore[attr-defined]
+    out.seek(0)
+    return int(code or 0), out.read(), err.getvalue()
 
 
 def ran(line: str) -> tuple[int, str, str]:
@@ -208,7 +208,7 @@ def ran(line: str) -> tuple[int, str, str]:
         except (OSError, LookupError) as error:
             code, err = 1, repr(error)
     for tool, *words in rest:
-        with tempfile.NamedTemporaryFile("w") as file:
+        with tempfile.NamedTemporaryFile("w", errors="surrogateescape") as file:
             file.write(out)
             file.flush()
             out = TOOLS[tool](file.name, *words)
