@@ -330,7 +330,10 @@ def show(
 @options.grouped
 def export(
     store: Store,
-    form: Annotated[str, option("csv|json|markdown", "Format of the output.", "--format")] = "csv",
+    form: Annotated[
+        str | None,
+        option("csv|json|markdown", "Format; by default as FILE ends, or csv.", "--format"),
+    ] = None,
     output: Annotated[
         Path, option("FILE", "File to write; - is standard output.", "--output", "-o")
     ] = Path("-"),
@@ -342,6 +345,7 @@ def export(
     """Export the solves of a store as CSV, JSON or Markdown."""
     from layoutopt.bench.row import EXPORTS
 
+    form = form or {".json": "json", ".md": "markdown"}.get(output.suffix, "csv")
     if form not in EXPORTS:
         raise InputError(f"--format {form}: allowed: {', '.join(EXPORTS)}")
     outputs = OutputFiles({"--output": output}, overwrite, True, inputs=[store])
