@@ -153,7 +153,8 @@ def read(
         If the file cannot be read; the message says where and why.
     """
     name = str(named(path))
-    if name.endswith(".onnx") or (name == STDIN and read_utf8(Path(STDIN)).lstrip()[:1] != b"{"):
+    begins = read_utf8(Path(STDIN)).lstrip()[:1] if name == STDIN else b"{"
+    if name.endswith(".onnx") or begins not in (b"{", b""):
         from layoutopt.onnx.read import read_onnx
 
         return read_onnx(path, attractions=attractions, dims=dims, training=training)

@@ -89,18 +89,18 @@ def test_a_reader_may_go_away() -> None:
 def test_instances_and_results_come_through_pipes(tmp_path: Path) -> None:
     """``python -m layoutopt`` reads what ``-`` names from standard input, packed or not."""
     path = Path("instances/figures/chained_calls_copies.json").absolute()
-    layoutopt = [sys.executable, "-m", "layoutopt"]
     words: dict[str, object] = {"capture_output": True, "timeout": 60, "cwd": tmp_path}
 
     def piped(raw: bytes, *command: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run([*layoutopt, *command], input=raw, **words)  # type: ignore[call-overload, no-any-return]
+        whole = [sys.executable, "-m", "layoutopt", *command]
+        return subprocess.run(whole, input=raw, **words)  # type: ignore[call-overload, no-any-return]
 
     solved = piped(gzip.compress(path.read_bytes()), "solve", "-", "--quiet", "-o", "-")
     assert json.loads(solved.stdout)["score"] == 130
-    for command in (["show", "-"], ["check", str(path), "-"]):
-        shown = piped(solved.stdout, *command)
+    for shown in (piped(solved.stdout, "show", "-"), piped(solved.stdout, "check", str(path), "-")):
         assert (shown.returncode, b"130" in shown.stdout) == (0, True), shown.stderr
     assert b"no ONNX model" in piped(b"nonsense", "solve", "-").stderr
+    assert b"is empty, not JSON" in piped(b"", "solve", "-").stderr
 
 
 @pytest.mark.parametrize(("words", "found"), [("solv", "solve"), ("bench sh", "show")])
