@@ -22,7 +22,6 @@ from layoutopt.certificate.views import (
     SAME,
     UNTIED,
     along,
-    carriers,
     crossed,
     kept_of,
     line,
@@ -32,7 +31,7 @@ from layoutopt.certificate.views import (
     steps_of,
 )
 from layoutopt.graphs.locations import mapping_of
-from layoutopt.graphs.ops import Kind, size
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.expand import Expansion
 from layoutopt.lowering.classes.kinds import LiftedKind
@@ -295,13 +294,8 @@ class Tracer:
 
     def boxes(self, t: int) -> list[CertifiedBox]:
         """Return the boxes ``(element, side)`` of a tensor."""
-        stack = [t]
-        while stack:
-            out = stack[-1]
-            missing = [c for c in self._sources(out) if c not in self._found]
-            stack += missing
-            if not missing and stack.pop() not in self._found:
-                self._found[out] = self._view(out) if self._sources(out) else self._own(out)
+        for out in self.graph.view_order([t], self._found):
+            self._found[out] = self._view(out) if self._sources(out) else self._own(out)
         return self._found[t]
 
     def together(self, a: int, b: int) -> list[CertifiedBox]:
@@ -309,11 +303,7 @@ class Tracer:
         return join_on(self.boxes(a), self.boxes(b), self.graph.shapes[a], self.equations)
 
     def _sources(self, t: int) -> list[int]:
-        producer = self.graph.producers[t]
-        if self.graph.ops[producer].kind is not Kind.VIEW:
-            return []
-        inputs = self.graph.op_inputs[producer]
-        return [inputs[i] for i in carriers(self.ops[producer])]
+        return self.graph.carriers(self.graph.producers[t])
 
     def _own(self, t: int) -> list[CertifiedBox]:
         mapped = self.places.mapped(t)

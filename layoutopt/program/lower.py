@@ -172,22 +172,11 @@ def viewed(
     Roots (sinks, sources, fixed points and barriers' outputs) are asked for once each.
     """
     found: dict[int, Handle] = {}
-    todo = list(wanted)
-    while todo:
-        t = todo[-1]
-        producer = graph.producers[t]
-        carriers = graph.carriers(producer)
-        missing = [c for c in carriers if c not in found]
-        if t in found or not missing:
-            todo.pop()
-        if t in found:
-            continue
-        if missing:
-            todo.extend(missing)
-        elif graph.ops[producer].kind is Kind.VIEW:
-            inputs = [found[c] for c in carriers]
+    for t in graph.view_order(wanted):
+        op, carriers = graph.ops[graph.producers[t]], graph.carriers(graph.producers[t])
+        if op.kind is Kind.VIEW:
             shapes = [graph.shapes[c] for c in carriers]
-            found[t] = _view(target, graph.ops[producer], inputs, shapes, graph.shapes[t])
+            found[t] = _view(target, op, [found[c] for c in carriers], shapes, graph.shapes[t])
         else:
             found[t] = root(t)
     return [found[t] for t in wanted]
