@@ -198,10 +198,11 @@ def to_markdown(rows: Sequence[Row], *, measured: bool = True) -> bytes:
     """Return rows as a table in Markdown, one line for each."""
     head = ("instance", "solver", "status", "score", "bound", "gap", "seconds", "MiB")
     width = len(head) if measured else len(head) - 2
-    return Table(head[:width], [_cells(row)[:width] for row in rows], 3).markdown().encode()
+    return Table(head[:width], [cells(row)[:width] for row in rows], 3).markdown().encode()
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def cells(row: Row) -> tuple[str, ...]:
+    """Return the cells of a row's line: names, status, numbers, seconds and memory."""
     numbers = number(row.score), number(row.bound), ratio(row.gap, row.score), f"{row.seconds:.3f}"
     return (row.instance, row.solver, row.status, *numbers, mebibytes(row))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer.core import TyperGroup
 
 from layoutopt.base.errors import InputError, errors_at, printable
-from layoutopt.base.numbers import number, ratio
+from layoutopt.base.numbers import ratio
 from layoutopt.base.table import Table
 from layoutopt.cli import options
 from layoutopt.cli.options import BLAS_THREADS, SIGNALLED, OutputFiles, argument, flag, option
@@ -55,15 +55,13 @@ def summary_table(rows: Sequence[Row]) -> str:
 def row_table(rows: Sequence[Row]) -> str:
     """Return a line per row, followed by those of errors."""
     from layoutopt.bench.analysis import best_of, best_scores, loss
-    from layoutopt.bench.row import mebibytes
+    from layoutopt.bench.row import cells
 
     best = best_scores(rows)
     lines = []
     for row in rows:
-        cells = [row.instance, _way(row), row.status, number(row.score), number(row.bound)]
         lost = ratio(loss(row, best), best_of(row, best))
-        gap = ratio(row.gap, row.score)
-        lines.append([*cells, gap, f"{row.seconds:.3f}", mebibytes(row), lost])
+        lines.append([row.instance, _way(row), *cells(row)[2:], lost])
     head = ["instance", "solver", "status", "score", "bound", "gap", "seconds", "MiB", "loss"]
     errors = [
         printable(f"{row.instance} {row.solver}: {row.error} ({row.log})")
