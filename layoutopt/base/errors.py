@@ -1,9 +1,9 @@
-"""Errors of this package, and imports of optional packages."""
+"""Errors of this package, checks of users' arguments, and imports of optional packages."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 LONGEST = 1000  # largest length of a message in characters; longer ones are shortened in the middle
 
@@ -86,6 +86,13 @@ class SolverError(LayoutoptError):
 
 class InternalError(LayoutoptError):
     """Disagreement of two independent computations: a defect of this package."""
+
+
+def check_word(name: str, given: Any, words: Any, *, error: type[InputError] = InputError) -> None:
+    """Check that an argument is one of the words of a ``Literal`` type."""
+    allowed = get_args(words)
+    if given not in allowed:
+        raise error(f"{name} must be one of {', '.join(allowed)}; got {given!r}")
 
 
 PACKAGES = {"onnx": "onnx", "onnxruntime": "onnx", "matplotlib": "plot", "distributed": "dask"}

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from layoutopt.base import memory
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import least
 from layoutopt.base.result import Result, Stopped
 
 TAIL = 0.5  # largest share of the time reserved for steps after solving
@@ -247,27 +248,19 @@ def limited(
     progress: Callable[[Progress], None] | None = None,
 ) -> Limits:
     """Return the limits of a call that starts now, from users' arguments."""
-    _check_number("time_limit", 0.0 if time_limit is None else time_limit, Real)
-    _check_number("gap", gap, Real)
-    _check_number("seed", seed, Integral)
-    _check_number("workers", workers, Integral)
+    numbers: dict[str, Any] = {"time_limit": 0 if time_limit is None else time_limit, "gap": gap}
+    for name, value in numbers.items():
+        if not isinstance(value, Real) or not float(value) >= 0:
+            raise InputError(f"{name} must be a number of 0 or more, got {value!r}")
+    whole: Any = seed
+    if not isinstance(whole, Integral):
+        raise InputError(f"seed must be an integer, got {seed!r}")
+    least("workers", workers)
     if not (progress is None or callable(progress)):
         raise InputError(f"progress must be a function, not {type(progress).__name__}")
-    if time_limit is not None and not time_limit >= 0:
-        raise InputError(f"time_limit must be 0 seconds or more, got {time_limit}")
-    if not gap >= 0:
-        raise InputError(f"gap must be 0 or more, got {gap}")
-    if workers < 1:
-        raise InputError(f"workers must be 1 or more, got {workers}")
     begun = time.monotonic()
     deadline = math.inf if time_limit is None else begun + time_limit
     return Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress, started=begun)
-
-
-def _check_number(name: str, value: object, kind: type) -> None:
-    if not isinstance(value, kind):
-        what = "an integer" if kind is Integral else "a number"
-        raise InputError(f"{name} must be {what}, got {value!r}")
 
 
 @contextmanager

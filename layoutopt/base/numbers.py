@@ -1,4 +1,4 @@
-"""Exact decimals, their representation as integers, and numbers as text.
+"""Integers as arguments, exact decimals, their representation as integers, and numbers as text.
 
 Python's decimal operators round to 28 digits, which may be too few to compare scores.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from fractions import Fraction
 from numbers import Integral, Real
+from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from layoutopt.base.errors import InputError
@@ -23,6 +24,56 @@ Number: TypeAlias = Decimal | Fraction | int
 LEAST = Fraction(1, 10**9)  # smallest denominator of relative differences
 
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
+
+
+def least(
+    name: str,
+    given: Any,
+    low: int = 1,
+    most: int | None = None,
+    *,
+    error: type[InputError] = InputError,
+) -> int:
+    """Return a user's argument as an integer from ``low`` to ``most``, or raise ``error``."""
+    try:
+        number = index(given)
+    except TypeError:
+        number = low - 1
+    if isinstance(given, bool) or number < low or (most is not None and number > most):
+        allowed = (
+            f"of {low} or more" if most is None else f"from {low} to 2^{most.bit_length() - 1}"
+        )
+        raise error(f"{name} must be an integer {allowed}, got {given!r}")
+    return number
+
+
+def integers(
+    name: str,
+    given: Any,
+    low: int = 1,
+    count: int | None = None,
+    *,
+    error: type[InputError] = InputError,
+) -> tuple[int, ...]:
+    """Return a user's argument as a tuple of ``count`` integers of at least ``low``."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise error(f"{name} must be a list of integers, got {given!r}")
+    entries = enumerate(given)
+    numbers = tuple(least(f"{name}[{i}]", entry, low, error=error) for i, entry in entries)
+    if count is not None and len(numbers) != count:
+        raise error(f"{name} must have {count} entries, got {len(numbers)}")
+    return numbers
+
+
+def pairs(
+    name: str, given: Any, *, error: type[InputError] = InputError
+) -> tuple[tuple[int, int], ...]:
+    """Return a user's argument as a tuple of pairs of integers of at least 0."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise error(f"{name} must be a list of pairs, got {given!r}")
+    entries = enumerate(given)
+    found = (integers(f"{name}[{i}]", entry, 0, 2, error=error) for i, entry in entries)
+    return tuple((a, b) for a, b in found)
 
 
 def sliced(size: int, start: int, end: int, step: int) -> range:

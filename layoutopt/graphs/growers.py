@@ -10,6 +10,7 @@ from operator import index
 from typing import Any, TypeAlias
 
 from layoutopt.base.errors import InputError, errors_at
+from layoutopt.base.numbers import least
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, part_name
 from layoutopt.graphs.ops import Shape, broadcast, dominates
 from layoutopt.graphs.tensor import Tensor, described, integers
@@ -349,8 +350,8 @@ def _conv_shape(
     if rank < 1 or len(weights) != len(data):
         raise InputError("data must have shape (N, C, *size), weights (M, C / groups, *kernel)")
     _check_channels(data[1], weights[0], weights[1], groups)
-    steps = [_number("strides", n, least=1) for n in _per_dim("strides", strides, rank)]
-    spread = [_number("dilations", n, least=1) for n in _per_dim("dilations", dilations, rank)]
+    steps = [least("strides", n) for n in _per_dim("strides", strides, rank)]
+    spread = [least("dilations", n) for n in _per_dim("dilations", dilations, rank)]
     dims = zip(data[2:], weights[2:], steps, spread, _added(padding, rank), strict=True)
     shape = (data[0], weights[0], *(_out_size(d, *numbers) for d, numbers in enumerate(dims)))
     for bias in operands[2:]:
@@ -372,7 +373,7 @@ def _out_size(d: int, size: int, kernel: int, stride: int, dilation: int, added:
 
 
 def _check_channels(before: int, after: int, read: int, groups: int) -> None:
-    _number("groups", groups, least=1)
+    least("groups", groups)
     if before % groups or after % groups:
         raise InputError(
             f"groups {groups} must divide the {before} channels of the data and the {after} of "
@@ -398,17 +399,7 @@ def _added(given: Padding, rank: int) -> list[int]:
     sides = [tuple(e) if isinstance(e, Iterable) else (e, e) for e in entries]
     if any(len(pair) != 2 for pair in sides):
         raise InputError(f"padding {entries} must contain integers or pairs (before, after)")
-    return [sum(_number("padding", side, 0) for side in pair) for pair in sides]
-
-
-def _number(name: str, given: int, least: int) -> int:
-    try:
-        number = index(given)
-    except TypeError:
-        raise InputError(f"{name}: {given!r} is not an integer") from None
-    if number < least:
-        raise InputError(f"{name}: {number} must be at least {least}")
-    return number
+    return [sum(least("padding", side, 0) for side in pair) for pair in sides]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,8 +17,8 @@ from string import ascii_uppercase
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.base.arguments import pairs
 from layoutopt.base.memory import require
+from layoutopt.base.numbers import pairs
 from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
 from layoutopt.layout.parts import sizes
 from layoutopt.layout.permutations import Permutation, checked, compose, framework_shape, inverse

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from layoutopt.base.arguments import check_word
+from layoutopt.base.errors import check_word
 from layoutopt.layout.parts import LayoutError, size, sizes
 
 AutoPad: TypeAlias = Literal["explicit", "none", "valid", "same_lower", "same_upper"]

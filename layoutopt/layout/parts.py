@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from string import ascii_uppercase
 from typing import Any, Literal
 
-from layoutopt.base.arguments import integers, least
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import integers, least
 
 Dialect = Literal["glow", "tvm", "onednn", "xla"]
 

@@ -17,7 +17,7 @@ from fractions import Fraction
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Progress, interruptible, limited
-from layoutopt.base.numbers import exact_decimal, to_decimal
+from layoutopt.base.numbers import exact_decimal, least, to_decimal
 from layoutopt.base.result import Piece, Result, Status, UnwindingResult
 from layoutopt.check.elements import evaluate
 from layoutopt.check.occupancy import held
@@ -352,8 +352,5 @@ def capacities(
             allowed = f"1 to 2^{MOST.bit_length() - 1} is allowed"
             raise InputError(f"scale {scale}: makes {size:,} bytes per tile, {allowed}")
         found.append(size)
-    for value in given or ():
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST:
-            raise InputError(f"bytes_per_tile: {value!r} is no integer from 1 to 2^40")
-        found.append(value)
+    found += [least("bytes_per_tile", value, most=MOST) for value in given or ()]
     return sorted(set(found))

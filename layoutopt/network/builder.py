@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from layoutopt.base.arguments import check_word, least
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, check_word
+from layoutopt.base.numbers import least
 from layoutopt.network.network import (
     Array,
     CostTable,

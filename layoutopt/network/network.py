@@ -23,8 +23,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.base.arguments import check_word
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, check_word
 from layoutopt.base.result import Answer, Stopped
 
 Array: TypeAlias = NDArray[Any]

@@ -17,9 +17,8 @@ from itertools import product
 from math import prod
 from typing import Any, Literal, TypeAlias
 
-from layoutopt.base.arguments import least
 from layoutopt.base.errors import InputError, errors_at
-from layoutopt.base.numbers import exact_decimal
+from layoutopt.base.numbers import exact_decimal, least
 from layoutopt.network.builder import CostNetwork
 from layoutopt.network.network import Array, Network
 

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.base.arguments import integers, least
 from layoutopt.base.errors import InputError
-from layoutopt.base.numbers import ranges
+from layoutopt.base.numbers import integers, least, ranges
 from layoutopt.base.result import outer_sum
 from layoutopt.tiles.blocks import Array, Steps, TileMap
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory

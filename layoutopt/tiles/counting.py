@@ -218,15 +218,12 @@ def _spans(walk: StridedWalk, extents: Sequence[int]) -> list[tuple[set[int], li
         bound = tiles.strides[axis] * tiles.shape[axis]
         members = {k for k in moving - below if walk.steps[k] % bound or axis == 0}
         reach = sum(abs(walk.steps[k]) * (extents[k] - 1) for k in members)
-        if axis == 0 or low % bound // _unit(tiles, axes) * _unit(tiles, axes) + reach < bound:
+        unit = tiles.strides[axes[0]]
+        if axis == 0 or low % bound // unit * unit + reach < bound:
             found.append((members, axes))
             below |= members
             axes = []
     return found
-
-
-def _unit(tiles: TileMap, axes: Sequence[int]) -> int:
-    return tiles.strides[axes[0]]
 
 
 def _coupled(spans: Sequence[Sequence[tuple[set[int], list[int]]]], loops: int) -> list[set[int]]:

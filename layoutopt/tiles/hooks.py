@@ -46,14 +46,10 @@ class Strided:
         return inputs[self.source][(*index, ...)]  # the ellipsis keeps a rank-0 array an array
 
 
-def _along(small: Shape, large: Shape) -> list[tuple[int, int]]:
-    return list(zip(small, large, strict=True))
-
-
 def _kept(small: Shape, large: Shape) -> list[bool]:
     """Return which dimensions a reduction keeps."""
     if len(small) == len(large):
-        stays = [m == n for m, n in _along(small, large)]
+        stays = [m == n for m, n in zip(small, large, strict=True)]
         fits = all(k or m == 1 for k, m in zip(stays, small, strict=True))
     else:
         left, stays = list(small), []
@@ -90,7 +86,10 @@ def _broadcast(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Stride
     for small in outputs:
         full = (1,) * (len(large) - len(small)) + small
         empty = 0 not in small and 0 in large
-        if len(full) != len(large) or empty or any(m not in (1, n) for m, n in _along(full, large)):
+        fits = len(full) == len(large) and all(
+            m in (1, n) for m, n in zip(full, large, strict=True)
+        )
+        if empty or not fits:
             raise InputError(f"output shape {list(small)} does not broadcast to {list(large)}")
         found.append(Strided(0, (1,) * len(large), full))
     return found
@@ -100,9 +99,9 @@ def _pool(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Strided]:
     """Lay outputs like the first element of each window, which begin ``n // m`` indices apart."""
     large, found = inputs[0], []
     for small in outputs:
-        if len(small) != len(large) or any(m > n for m, n in _along(small, large)):
+        if len(small) != len(large) or any(m > n for m, n in zip(small, large, strict=True)):
             raise InputError(f"output shape {list(small)} has no windows over {list(large)}")
-        steps = tuple(max(n // max(m, 1), 1) for m, n in _along(small, large))
+        steps = tuple(max(n // max(m, 1), 1) for m, n in zip(small, large, strict=True))
         found.append(Strided(0, steps, small))
     return found
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import least
 
 MOST_TILES = 2**24
 MOST = 2**40
@@ -54,12 +54,12 @@ class TileMemory(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
     def __post_init__(self) -> None:
         """Check what the decoder of files checks, for memories that are made in Python."""
-        force_setattr(self, "tiles", _checked("tiles", self.tiles, MOST_TILES))
+        force_setattr(self, "tiles", least("tiles", self.tiles, most=MOST_TILES))
         for field in ("bytes_per_tile", "grain"):
-            force_setattr(self, field, _checked(field, getattr(self, field)))
+            force_setattr(self, field, least(field, getattr(self, field), most=MOST))
         if self.exchange_bytes_per_cycle is not None:
             name = "exchange_bytes_per_cycle"
-            force_setattr(self, name, _checked(name, self.exchange_bytes_per_cycle))
+            force_setattr(self, name, least(name, self.exchange_bytes_per_cycle, most=MOST))
         given: Any = self.element_bytes
         if not isinstance(given, dict):
             kind = type(given).__name__
@@ -68,7 +68,7 @@ class TileMemory(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         for tensor, width in given.items():
             if not isinstance(tensor, str):
                 raise InputError(f"element_bytes: {tensor!r} is no tensor name, nor 'default'")
-            widths[tensor] = _checked(f"element_bytes[{tensor!r}]", width)
+            widths[tensor] = least(f"element_bytes[{tensor!r}]", width, most=MOST)
         force_setattr(self, "element_bytes", widths)
 
     @property
@@ -84,18 +84,6 @@ class TileMemory(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     def capacity(self, tensor: str = "default") -> int:
         """Return how many elements of a tensor an empty tile can hold."""
         return self.bytes_per_tile // self.bytes_of(tensor)
-
-
-def _checked(field: str, value: Any, most: int = MOST) -> int:
-    """Return an integer from 1 to ``most``."""
-    try:
-        number = index(value)
-    except TypeError:
-        number = 0
-    if isinstance(value, bool) or not 1 <= number <= most:
-        power = most.bit_length() - 1
-        raise InputError(f"{field} must be an integer from 1 to 2^{power}, got {value!r}")
-    return number
 
 
 PRESETS = {

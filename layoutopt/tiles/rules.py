@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from layoutopt.base.arguments import integers, least
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import integers, least
 from layoutopt.base.result import outer_sum
 from layoutopt.tiles.blocks import Array, Steps, TileMap, even_steps, tile_map_of
 from layoutopt.tiles.contractions import K, M, N, conv_rule, matmul_rule
