@@ -140,16 +140,6 @@ def test_fractions_keep_all_digits() -> None:
     assert Fraction(exact_decimal(-many)) == -many
 
 
-def test_tenths_add_up() -> None:
-    """0.1 + 0.2 is 0.3, and 1e-30 beside 1 is not lost."""
-    whole, unit = to_integers([Decimal("0.1"), Decimal("0.2"), Decimal("0.3")])
-    assert whole == [1, 2, 3]
-    assert to_decimal(whole[0] + whole[1], unit) == Decimal("0.3")
-    whole, unit = to_integers([Decimal(1), Decimal("1e-30")])
-    assert whole == [10**30, 1]
-    assert str(to_decimal(sum(whole), unit)) == "1.000000000000000000000000000001"
-
-
 # Graphs with barrier hooks, and without
 
 
