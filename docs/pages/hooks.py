@@ -41,6 +41,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Fill in tables, and turn links to files that are not pages into text."""
     markdown = re.sub(r"<!-- table: (\w+) -->", lambda mark: TABLES[mark[1]](), markdown)
     if "/" not in page.file.src_uri:
+        markdown = markdown.replace("(../models/README.md)", "(mathematics.md)")
         markdown = re.sub(r"\[([^]]*)\]\(\.\./[^)]*\)", r"\1", markdown)
     return markdown
 
