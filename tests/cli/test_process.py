@@ -31,9 +31,8 @@ def hard(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_help_imports_nothing_heavy() -> None:
     code = "import sys; from layoutopt.cli.main import main; sys.argv[1:] = ['--help']\n"
     code += "try: main()\nfinally: print(*sys.modules, file=sys.stderr)"
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+    words = [sys.executable, "-c", code]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
     assert "solve" in ran.stdout
     assert not HEAVY & {name.partition(".")[0] for name in ran.stderr.split()}
 
@@ -56,14 +55,17 @@ def test_ctrl_c_answers_with_the_incumbent(hard: Path) -> None:
     assert document["layouts"]
 
 
+def test_ctrl_c_during_imports(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
+    code += "; from layoutopt.__main__ import start; start()"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
+
+
 def test_time_limit_is_for_the_whole_call(hard: Path) -> None:
-    ran = subprocess.run(
-        [*COMMAND, "solve", str(hard), "--time-limit", "5", "--json", "-"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    words = [*COMMAND, "solve", str(hard), "--time-limit", "5", "--json", "-"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     # Not a measurement: a run without a limit takes many times as long.  On a busy machine there
     # may be no answer yet.
     if ran.returncode == 0:

@@ -153,10 +153,7 @@ def _split(family: Relation, chains: Chains) -> list[Relation] | None:
 
 
 def _peeled(family: Relation, k: int, side: int, phase: int, whole: int) -> list[Relation]:
-    """Split loop ``k`` into a head, whole digits and a tail.
-
-    The loop begins at step ``phase`` of a digit, which has ``whole`` steps.
-    """
+    """Split loop ``k``, from step ``phase`` of a digit of ``whole`` steps, at digits' ends."""
     family = _upwards(family, k, side)
     extent, out, inp = family.loops[k]
     head = min((whole - phase) % whole, extent)
