@@ -16,7 +16,8 @@ from benchmarks.cores import as_graph, grid, sparse
 from benchmarks.measure import markdown, measure
 from benchmarks.traps import TRAPS
 from layoutopt.base.entries import Takes, entries
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.limits import Stopped
+from layoutopt.base.result import Status
 from layoutopt.generate.families import FAMILIES, generate
 from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.graphs.unwinding import Graph

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from layoutopt.base.errors import SolverError as SolverError
     from layoutopt.base.limits import Limits as Limits
     from layoutopt.base.limits import Progress as Progress
-    from layoutopt.base.memory import memory_limit as memory_limit
+    from layoutopt.base.limits import Stopped as Stopped
+    from layoutopt.base.limits import memory_limit as memory_limit
     from layoutopt.base.result import PairScore as PairScore
     from layoutopt.base.result import Result as Result
     from layoutopt.base.result import Status as Status
-    from layoutopt.base.result import Stopped as Stopped
     from layoutopt.base.result import UnwindingResult as UnwindingResult
     from layoutopt.check.elements import Evaluation as Evaluation
     from layoutopt.comparison import Comparison as Comparison
@@ -82,9 +82,8 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "base.errors": "InputError InternalError LayoutoptError SizeError SolverError",
-    "base.limits": "Limits Progress",
-    "base.memory": "memory_limit",
-    "base.result": "PairScore Result Status Stopped UnwindingResult",
+    "base.limits": "Limits Progress Stopped memory_limit",
+    "base.result": "PairScore Result Status UnwindingResult",
     "check.elements": "Evaluation",
     "comparison": "Comparison compare",
     "conversion.graph": "ConversionGraph",

@@ -8,9 +8,9 @@ from decimal import Decimal
 
 from layoutopt.base import numbers
 from layoutopt.base.errors import InputError, printable
-from layoutopt.base.limits import Progress
+from layoutopt.base.limits import Progress, Stopped
 from layoutopt.base.numbers import number, ratio, seconds
-from layoutopt.base.result import PairScore, Result, Stopped, UnwindingResult, picture_of
+from layoutopt.base.result import PairScore, Result, UnwindingResult, picture_of
 from layoutopt.base.shown import Figures, Part, Shown, Words
 from layoutopt.base.table import Table
 from layoutopt.graphs.store import GraphStore

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from layoutopt.base.deadline import grace, run_with_timeout
 from layoutopt.base.errors import InputError, OptionError, SizeError
-from layoutopt.base.limits import Limits, Progress, interruptible, limited
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
 from layoutopt.conversion.backends import backend_named
 from layoutopt.conversion.convert import SOLVERS, convert_graph, unconverted
 from layoutopt.conversion.cost_table import OpCosts, read_costs

@@ -18,9 +18,9 @@ import numpy as np
 
 from layoutopt.base.entries import ENTRIES, Entry, Takes, entries, load
 from layoutopt.base.errors import InputError, SolverError
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.numbers import unique
-from layoutopt.base.result import Result, Stopped
+from layoutopt.base.result import Result
 from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore

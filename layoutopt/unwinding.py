@@ -16,9 +16,9 @@ from layoutopt import __version__
 from layoutopt.base.deadline import LAST_ENDS, LATE, Answer, run_phase
 from layoutopt.base.entries import Entry, Takes
 from layoutopt.base.errors import InputError, InternalError, SizeError, SolverError
-from layoutopt.base.limits import Limits, Progress, interruptible, limited
+from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
 from layoutopt.base.numbers import nearest, to_decimal
-from layoutopt.base.result import Result, Stopped, UnwindingResult
+from layoutopt.base.result import Result, UnwindingResult
 from layoutopt.check.elements import Evaluation, ceiling, counts, evaluate, most
 from layoutopt.check.matching import Layouts
 from layoutopt.graphs.locations import check_graph

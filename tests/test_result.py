@@ -23,7 +23,8 @@ from layoutopt import (
     write_result,
 )
 from layoutopt.base import result as base_result
-from layoutopt.base.result import PairScore, Stopped
+from layoutopt.base.limits import Stopped
+from layoutopt.base.result import PairScore
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 from layoutopt import unwind
 from layoutopt.base.deadline import BUSY
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import Limits
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.limits import Limits, Stopped
+from layoutopt.base.result import Status
 from layoutopt.check import elements
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
@@ -153,7 +153,7 @@ def test_a_programme_that_is_too_large(
 ) -> None:
     """It is refused before it is written, by the memory and by the time that there is."""
     if stopped is Stopped.SIZE_LIMIT:
-        monkeypatch.setattr("layoutopt.base.memory.available", lambda: 2**26)
+        monkeypatch.setattr("layoutopt.base.limits.available_memory", lambda: 2**26)
     monkeypatch.setattr("layoutopt.network.solvers.formulation.indicators", None)
     problem = hard_problem(1, 1000, 20)
     result = solver(problem, Limits(deadline=time.monotonic() + left), None)

@@ -20,8 +20,8 @@ import layoutopt
 from layoutopt import unwinding
 from layoutopt.base.entries import Takes, load
 from layoutopt.base.errors import InternalError
-from layoutopt.base.limits import Limits, Progress
-from layoutopt.base.result import Result, Status, Stopped, UnwindingResult
+from layoutopt.base.limits import Limits, Progress, Stopped
+from layoutopt.base.result import Result, Status, UnwindingResult
 from layoutopt.check.elements import evaluate
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph

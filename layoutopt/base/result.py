@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base import numbers
 from layoutopt.base.errors import InputError, printable
+from layoutopt.base.limits import Stopped
 from layoutopt.base.numbers import number, ratio, seconds
 from layoutopt.base.shown import Figures, Part, Shown, Words
 from layoutopt.base.table import Table
@@ -105,17 +106,6 @@ class Status(StrEnum):
     """No solution exists; this is proved."""
     UNKNOWN = "unknown"
     """No solution was found, and infeasibility is not proved."""
-
-
-class Stopped(StrEnum):
-    """Reason why a computation ended."""
-
-    FINISHED = "finished"
-    TIME_LIMIT = "time limit"
-    GAP_LIMIT = "gap limit"
-    INTERRUPTED = "interrupted"
-    SIZE_LIMIT = "size limit"
-    MEMORY_LIMIT = "memory limit"
 
 
 class Answer:

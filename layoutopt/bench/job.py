@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from layoutopt.base.deadline import left_running
 from layoutopt.base.errors import LayoutoptError, SizeError
 from layoutopt.base.files import encode
-from layoutopt.base.limits import Trace
-from layoutopt.base.result import Stopped, UnwindingResult
+from layoutopt.base.limits import Stopped, Trace
+from layoutopt.base.result import UnwindingResult
 from layoutopt.bench.row import FAILED, Row
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import signal
 import sys
 from multiprocessing.connection import Connection
 
-from layoutopt.base.memory import put_limit, taken
+from layoutopt.base.limits import memory_taken, put_limit
 from layoutopt.base.processes import end_with
 from layoutopt.bench.job import Worker
 
@@ -47,7 +47,7 @@ class _LimitedWorker(Worker):
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library only
         if trim is not None:
             trim(0)
-        now = taken() or 0
+        now = memory_taken() or 0
         if memory is not None and now >= memory:
             few = f"{memory >> 20} MiB of memory are too few"
             return f"{few}: a worker takes {now >> 20} MiB before it begins"

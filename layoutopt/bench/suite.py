@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.files import read_utf8
-from layoutopt.base.memory import parse_memory
+from layoutopt.base.limits import parse_memory
 from layoutopt.bench.job import InstanceSource, Solve
 from layoutopt.generate.families import parameters, text
 from layoutopt.reading import NETWORK_SUFFIXES, SUFFIXES

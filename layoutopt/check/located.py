@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutopt.base import result
 from layoutopt.base.errors import SizeError
-from layoutopt.base.memory import require
+from layoutopt.base.limits import require
 from layoutopt.boxes.box import Box
 from layoutopt.check.affine import passed_on
 from layoutopt.check.matching import Layouts

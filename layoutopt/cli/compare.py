@@ -60,7 +60,7 @@ def command(
     search.begin()
     files = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
     outputs = OutputFiles(files, overwrite, search.quiet, output, instances)
-    from layoutopt.base.result import Stopped
+    from layoutopt.base.limits import Stopped
     from layoutopt.reading import is_network
 
     if any(map(is_network, instances)):

@@ -21,7 +21,7 @@ from typer.main import get_command, get_group
 from layoutopt import __version__
 from layoutopt.base.entries import LazyTable
 from layoutopt.base.errors import InputError, LayoutoptError
-from layoutopt.base.memory import memory_limit
+from layoutopt.base.limits import memory_limit
 from layoutopt.cli import LOADED, options
 from layoutopt.cli.options import (
     BAD_INPUT,

@@ -213,7 +213,7 @@ def limit(
         raise InputError(f"--workers {workers}: must be 1 or more")
     if memory is None:
         return
-    from layoutopt.base.memory import set_limit
+    from layoutopt.base.limits import set_limit
     from layoutopt.registry import load_all
 
     load_all()  # before the limit, as a failed import cannot be repeated

@@ -320,7 +320,7 @@ def _solve_each(
     every: Sequence[OutputFiles],
 ) -> int:
     """Solve instances in turn, also after one that cannot be read; return the highest exit code."""
-    from layoutopt.base.result import Stopped
+    from layoutopt.base.limits import Stopped
 
     if len(instances) == 1:
         return options.exit_code(solve(instances[0], every[0]))
@@ -349,7 +349,7 @@ def _answer(result: UnwindingResult, trace: Trace, outputs: OutputFiles) -> None
         return result_bytes(result)
 
     def page() -> bytes:
-        from layoutopt.base.result import Stopped
+        from layoutopt.base.limits import Stopped
         from layoutopt.report.result import WHY_SECONDS, report_html
 
         total = result.seconds.get("total")  # with --no-seconds, the trace is omitted as well

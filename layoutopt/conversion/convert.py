@@ -13,8 +13,7 @@ import numpy as np
 
 from layoutopt.base.entries import Takes, entries
 from layoutopt.base.errors import InputError, InternalError, OptionError
-from layoutopt.base.limits import Limits
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Limits, Stopped
 from layoutopt.conversion.candidates import CandidateModes, choices
 from layoutopt.conversion.carried import carried
 from layoutopt.conversion.cost_table import OpCosts

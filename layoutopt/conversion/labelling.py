@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from layoutopt.base.deadline import run_phase
-from layoutopt.base.limits import Limits
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Limits, Stopped
 from layoutopt.conversion.candidates import CandidateModes, JoinedModes, ModeRow
 from layoutopt.conversion.costs import Costs, OpPrice, measured
 from layoutopt.conversion.result import NO_TRANSFORMS, StatedProblem, Tally

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.limits import Stopped
+from layoutopt.base.result import Status
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.layout.factors import Form, Shape
 from layoutopt.layout.permutations import Permutation

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError, errors_at
-from layoutopt.base.memory import require
+from layoutopt.base.limits import require
 from layoutopt.base.shown import Part, Shown
 from layoutopt.graphs import growers
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, one_each

@@ -17,7 +17,7 @@ from string import ascii_uppercase
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.base.memory import require
+from layoutopt.base.limits import require
 from layoutopt.base.numbers import pairs
 from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
 from layoutopt.layout.parts import sizes

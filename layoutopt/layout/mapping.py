@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from layoutopt.base.memory import require
+from layoutopt.base.limits import require
 from layoutopt.layout.layout import Dim, Layout, plain
 from layoutopt.layout.placement import Array, LayoutLike, Placement, as_layout, placement
 from layoutopt.layout.transform import transform

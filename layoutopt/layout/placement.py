@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from layoutopt.base.memory import require
+from layoutopt.base.limits import require
 from layoutopt.layout.factors import AnyArray, AxisFactor, axis_factors, spaced_zeros
 from layoutopt.layout.layout import ANY, Block, Layout, LayoutError
 from layoutopt.layout.parts import check_axes, size, sizes

@@ -10,7 +10,7 @@ import numpy as np
 
 from layoutopt.base import result
 from layoutopt.base.errors import InputError
-from layoutopt.base.memory import require
+from layoutopt.base.limits import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.check import elements

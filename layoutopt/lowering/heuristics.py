@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from layoutopt.base.entries import Entry
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import Limits
-from layoutopt.base.memory import fits, require
+from layoutopt.base.limits import Limits, fits_memory, require
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box, VectorBox, canonical
 from layoutopt.boxes.equation import Equations
@@ -371,7 +370,12 @@ def choose(
     heuristic, elements = solver.load(), sum(map(size, graph.shapes))
     if heuristic is greedy0 and elements >= large and not given.count:
         found = greedy0_by_boxes(graph, limits.within(SHARE * limits.left))
-        if found.complete or elements >= TOO_LARGE or limits.over or not fits(BYTES * elements):
+        if (
+            found.complete
+            or elements >= TOO_LARGE
+            or limits.over
+            or not fits_memory(BYTES * elements)
+        ):
             return _kept(graph, found.layouts)
     require(BYTES * elements, f"{solver.name}, which looks at every element here,")
     chosen = heuristic(graph, limits, given, Elements(graph))

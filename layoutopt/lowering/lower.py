@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import Limits
-from layoutopt.base.memory import fits, require
+from layoutopt.base.limits import Limits, fits_memory, require
 from layoutopt.base.numbers import to_integers
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box
@@ -198,7 +197,7 @@ class _Work:
                 conflicts = conflicts_by_classes(self.graph, barriers, contested, self.free)
                 return self._kinds(conflicts), conflicts
             except SizeError as error:
-                if not fits(CONTEST_BYTES * elements):
+                if not fits_memory(CONTEST_BYTES * elements):
                     raise error from None
         require(CONTEST_BYTES * elements, "barrier order, looked at element by element,")
         conflicts = find_conflicts(self.graph, self.groups, self.given, barriers, contested)
@@ -241,7 +240,7 @@ class _Work:
             try:
                 return self._lifted(groups, conflicts)
             except SizeError as error:
-                if not fits(needed):
+                if not fits_memory(needed):
                     raise error from None
         name = self.graph.tensor_name((group.sinks or group.fixed)[0])
         require(needed, f"tracing every element of the group of tensor {name!r}")

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from layoutopt.base import memory
 from layoutopt.base.errors import InputError, InternalError
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, fits_memory
 from layoutopt.base.numbers import nearest, to_decimal
 from layoutopt.base.result import Loop, Piece, Result
 from layoutopt.check.occupancy import occupied, overfull
@@ -112,7 +111,7 @@ def _in_graph_values(limits: Limits, lowered: Lowered) -> Limits:
 def _traceable(graph: GraphStore, needed: bool) -> bool:
     """Return whether it pays to look at a graph's elements: few ones, or all if it is needed."""
     elements = sum(map(size, graph.shapes))
-    return (needed or elements <= FEW) and memory.fits(TRACED_BYTES * elements)
+    return (needed or elements <= FEW) and fits_memory(TRACED_BYTES * elements)
 
 
 def fill_fresh(

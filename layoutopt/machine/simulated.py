@@ -18,9 +18,9 @@ from itertools import product
 import numpy as np
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.numbers import to_decimal, to_integers, unique
-from layoutopt.base.result import Piece, Result, Stopped
+from layoutopt.base.result import Piece, Result
 from layoutopt.boxes.merge import boxes_of
 from layoutopt.check.elements import evaluate
 from layoutopt.check.located import Located

@@ -28,9 +28,8 @@ from random import Random
 import numpy as np
 
 from layoutopt.base.errors import InternalError
-from layoutopt.base.limits import Limits, Unlimited
+from layoutopt.base.limits import Limits, Stopped, Unlimited
 from layoutopt.base.numbers import relative
-from layoutopt.base.result import Stopped
 from layoutopt.network.ascent import PricedRows, RowAscent
 from layoutopt.network.costs.reductions import apply
 from layoutopt.network.costs.solve import (

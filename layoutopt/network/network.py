@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError, check_word
-from layoutopt.base.result import Answer, Stopped
+from layoutopt.base.limits import Stopped
+from layoutopt.base.result import Answer
 
 Array: TypeAlias = NDArray[Any]
 

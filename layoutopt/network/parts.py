@@ -25,9 +25,9 @@ import numpy as np
 
 from layoutopt.base.entries import Takes, load
 from layoutopt.base.errors import OptionError, SolverError
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.numbers import unique
-from layoutopt.base.result import Result, Stopped
+from layoutopt.base.result import Result
 from layoutopt.network.components import strong_components
 from layoutopt.network.contraction import contract
 from layoutopt.network.cuts import best_of_two, isolating_cuts
@@ -106,7 +106,7 @@ def solve_parts(problem: Labelling, limits: Limits, start: IntArray | None = Non
         try:
             result = solve_part(parts.parts[i], tracker.limits_for(i), starts[i])
         except MemoryError:
-            limits.exhausted()
+            limits.full.set()
             result = simple_answer(parts.parts[i], limits, starts[i])
         tracker.settle(i, result)
     labels = parts.join([r.labelling for r in tracker.results])
@@ -230,7 +230,7 @@ def _searched(name: str, part: Labelling, ascent: Ascent, bound: int, limits: Li
     except (OptionError, SolverError):
         return bound  # nothing is lost: branching and the other solver go on
     except MemoryError:
-        limits.exhausted()
+        limits.full.set()
         return bound
     if result.objective is not None and result.objective > ascent.value:
         ascent.labels, ascent.value = result.labelling, int(result.objective)

@@ -13,8 +13,8 @@ import numpy as np
 
 from layoutopt.base.entries import Takes, entries, load
 from layoutopt.base.errors import InputError
-from layoutopt.base.limits import Limits, Progress, interruptible, limited
-from layoutopt.base.result import Answer, Stopped
+from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
+from layoutopt.base.result import Answer
 from layoutopt.network.builder import CostNetwork, Label
 from layoutopt.network.components import components
 from layoutopt.network.coupled import coupled

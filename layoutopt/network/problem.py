@@ -24,8 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.base.limits import Limits
-from layoutopt.base.memory import require
+from layoutopt.base.limits import Limits, require
 from layoutopt.base.numbers import ranges, unique
 from layoutopt.base.result import Result
 from layoutopt.network.components import components, reachable

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from layoutopt import __version__
 from layoutopt.base.errors import InputError
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.limits import Stopped
+from layoutopt.base.result import Status
 from layoutopt.conversion.result import Conversion, Remaining, Tally, first_gap
 from layoutopt.onnx.protobuf import LoadedModel, write_proto
 

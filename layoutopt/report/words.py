@@ -8,9 +8,9 @@ from decimal import Decimal
 from importlib.metadata import version
 
 from layoutopt import __version__
-from layoutopt.base.limits import Point
+from layoutopt.base.limits import Point, Stopped
 from layoutopt.base.numbers import number, ratio
-from layoutopt.base.result import Result, Status, Stopped
+from layoutopt.base.result import Result, Status
 from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.report.pages import Cell, Section, parts
 

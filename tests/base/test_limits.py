@@ -26,8 +26,8 @@ from layoutopt.base.deadline import (
     run_with_timeout,
 )
 from layoutopt.base.errors import InputError, LayoutoptError, SizeError
-from layoutopt.base.limits import Limits, Progress, interruptible
-from layoutopt.base.result import Result, Stopped
+from layoutopt.base.limits import Limits, Progress, Stopped, interruptible
+from layoutopt.base.result import Result
 
 # Limits, progress and results, each alone
 

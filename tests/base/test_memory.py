@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.base import memory
+from layoutopt.base import limits as base_limits
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import Limits
-from layoutopt.base.memory import available, full, memory_limit, require, taken
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import (
+    Limits,
+    Stopped,
+    available_memory,
+    memory_full,
+    memory_limit,
+    memory_taken,
+    require,
+)
 from tests.support import refused
 
 GIB = 2**30
@@ -24,7 +30,7 @@ linux = pytest.mark.skipif(
 @pytest.fixture(autouse=True)
 def look_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget at the end what was seen of made-up machines."""
-    monkeypatch.setattr(memory, "_looked", [0.0, False])
+    monkeypatch.setattr(base_limits, "_looked", [0.0, False])
 
 
 def limit() -> int:
@@ -34,12 +40,12 @@ def limit() -> int:
 @linux
 def test_a_limit_is_for_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within, what is available is what the limit leaves; afterwards all is as before."""
-    monkeypatch.setattr(memory, "_machine", lambda: 100 * GIB)
-    monkeypatch.setattr(memory, "_group", lambda: None)
-    before, size = limit(), (taken() or 0) + GIB
+    monkeypatch.setattr(base_limits, "_machine", lambda: 100 * GIB)
+    monkeypatch.setattr(base_limits, "_container", lambda: None)
+    before, size = limit(), (memory_taken() or 0) + GIB
     with memory_limit(size):
         assert limit() == size
-        free = available()
+        free = available_memory()
         assert free is not None
         assert GIB / 2 < free <= GIB
         with memory_limit(2 * size):
@@ -54,7 +60,7 @@ def test_what_does_not_fit_is_refused() -> None:
     """Estimates are held against the limit, and the error names it; arrays are not given."""
     import numpy as np
 
-    with memory_limit((taken() or 0) + GIB // 2):
+    with memory_limit((memory_taken() or 0) + GIB // 2):
         with pytest.raises(SizeError, match="the rest needs about 1 GiB; the memory limit leaves"):
             require(GIB, "the rest")
         with pytest.raises(MemoryError):
@@ -65,29 +71,29 @@ def test_what_does_not_fit_is_refused() -> None:
 @linux
 def test_searches_stop_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """With nine tenths taken limits say stop, for good, though memory is freed again."""
-    monkeypatch.setattr(memory, "LOOK", 0.0)
+    monkeypatch.setattr(base_limits, "LOOK", 0.0)
     limits = Limits()
-    with memory_limit((taken() or 0) * 2):
-        assert not full()
+    with memory_limit((memory_taken() or 0) * 2):
+        assert not memory_full()
         assert limits.stopped is None
-    with memory_limit((taken() or 0) + (taken() or 0) // 20):
-        assert full()
+    with memory_limit((memory_taken() or 0) + (memory_taken() or 0) // 20):
+        assert memory_full()
         assert limits.stopped is Stopped.MEMORY_LIMIT
-    assert not full()
+    assert not memory_full()
     assert limits.stopped is Stopped.MEMORY_LIMIT
     assert Limits().stopped is None
 
 
 def test_a_machine_that_is_full_stops_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without any limit the machine's memory is one, or that of a container."""
-    monkeypatch.setattr(memory, "LOOK", 0.0)
-    monkeypatch.setattr(memory, "_group", lambda: None)
-    monkeypatch.setattr(memory, "_machine", lambda: memory.RESERVE - 1)
-    assert full()
-    monkeypatch.setattr(memory, "_machine", lambda: memory.RESERVE)
-    assert not full()
-    monkeypatch.setattr(memory, "_group", lambda: memory.RESERVE - 1)
-    assert full()
+    monkeypatch.setattr(base_limits, "LOOK", 0.0)
+    monkeypatch.setattr(base_limits, "_container", lambda: None)
+    monkeypatch.setattr(base_limits, "_machine", lambda: base_limits.RESERVE - 1)
+    assert memory_full()
+    monkeypatch.setattr(base_limits, "_machine", lambda: base_limits.RESERVE)
+    assert not memory_full()
+    monkeypatch.setattr(base_limits, "_container", lambda: base_limits.RESERVE - 1)
+    assert memory_full()
 
 
 @pytest.mark.parametrize(
@@ -125,12 +131,12 @@ def test_containers(
     files: dict[str, str], left: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both ways in which Linux tells limits of containers are understood; caches do not count."""
-    monkeypatch.setattr(memory, "GROUPS", tmp_path)
+    monkeypatch.setattr(base_limits, "GROUPS", tmp_path)
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(memory, "_machine", lambda: None)
-    assert available() == left
+    monkeypatch.setattr(base_limits, "_machine", lambda: None)
+    assert available_memory() == left
 
 
 def test_wrong_limits() -> None:
@@ -146,8 +152,8 @@ def test_wrong_limits() -> None:
 
 def test_systems_without_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system knows no limits of processes none can be set, and nothing else changes."""
-    monkeypatch.setattr(memory, "_resource", lambda: None)
-    with refused("this system does not support memory limits"), memory.memory_limit("4G"):
+    monkeypatch.setattr(base_limits, "_resource", lambda: None)
+    with refused("this system does not support memory limits"), base_limits.memory_limit("4G"):
         pass
-    with memory.memory_limit(None):
-        assert not memory.full()
+    with base_limits.memory_limit(None):
+        assert not memory_full()

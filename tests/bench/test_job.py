@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import layoutopt
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Stopped
 from layoutopt.bench.job import InstanceSource, Job, Solve, Worker, document_hash, outcomes
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import write_instance

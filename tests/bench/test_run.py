@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Stopped
 from layoutopt.bench.executors import InProcess, Processes
 from layoutopt.bench.job import Job
 from layoutopt.bench.row import Row

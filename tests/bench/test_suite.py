@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from layoutopt.base.memory import parse_memory
+from layoutopt.base.limits import parse_memory
 from layoutopt.bench.job import InstanceSource, Solve, document_hash, identity, load
 from layoutopt.bench.suite import read_suite
 from layoutopt.generate.families import generate

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutopt.base.limits import Limits
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.limits import Limits, Stopped
+from layoutopt.base.result import Status
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements

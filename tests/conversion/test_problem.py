@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from layoutopt.base import deadline
-from layoutopt.base.limits import Interrupt, Limits
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.limits import Interrupt, Limits, Stopped
+from layoutopt.base.result import Status
 from layoutopt.conversion import labelling
 from layoutopt.conversion.backends import BlockedCpu
 from layoutopt.conversion.convert import SOLVERS, convert_graph

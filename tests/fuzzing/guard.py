@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from unittest.mock import patch
 
 import layoutopt
-from layoutopt.base import memory
+from layoutopt.base import limits as base_limits
 
 SECONDS = 10.0
 """Processor seconds that a small input may take at most, solving included."""
@@ -60,7 +60,7 @@ def limit_memory(spare: int = MEMORY) -> None:
 @contextmanager
 def small_machine() -> Iterator[None]:
     """Let the package believe that the machine has little memory, so that it refuses more."""
-    with patch.object(memory, "available", lambda: MEMORY // 2):
+    with patch.object(base_limits, "available_memory", lambda: MEMORY // 2):
         yield
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.limits import Stopped
+from layoutopt.base.result import Status
 from layoutopt.reading import read
 from layoutopt.unwinding import unwind
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutopt.base.limits import Limits
-from layoutopt.base.result import Result, Stopped
+from layoutopt.base.limits import Limits, Stopped
+from layoutopt.base.result import Result
 from layoutopt.network import CostTable, Domain, Network, cuts
 from layoutopt.network.builder import CostRows as Given
 from layoutopt.network.contraction import contract

@@ -17,8 +17,8 @@ import pytest
 from benchmarks.pbqp import network
 from benchmarks.traps import TRAPS
 from layoutopt.base.entries import ENTRIES, Entry, Takes, entries, load
-from layoutopt.base.limits import Limits, Progress
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.limits import Limits, Progress, Stopped
+from layoutopt.base.result import Status
 from layoutopt.network import Network
 from layoutopt.network.problem import IntArray, Labelling, Precedence, exact_integers, split
 from layoutopt.unwinding import unwind

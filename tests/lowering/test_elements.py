@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layoutopt.base import memory
+from layoutopt.base import limits as base_limits
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import to_decimal
@@ -298,7 +298,7 @@ class TestMemory:
         needed = max(
             memory_needed(graph, group) for group in find_groups(graph, FixedElements(graph))
         )
-        monkeypatch.setattr(memory, "available", lambda: needed - 1)
+        monkeypatch.setattr(base_limits, "available_memory", lambda: needed - 1)
         with pytest.raises(SizeError) as error:
             lower(graph, Limits())
         gib = f"{needed / 2**30:.3g} GiB"
@@ -307,7 +307,7 @@ class TestMemory:
             f"this machine has {gib} free"
         )
         for enough in (needed, None):
-            monkeypatch.setattr(memory, "available", lambda enough=enough: enough)
+            monkeypatch.setattr(base_limits, "available_memory", lambda enough=enough: enough)
             assert lower(graph, Limits()).problem.nodes == 2
 
     def test_no_elements_are_made_before(self) -> None:
@@ -326,11 +326,11 @@ class TestMemory:
 
         graph = Graph("huge")
         graph.valued_pair(graph.sink((2**60,)), graph.source((2**60,)), 1)
-        monkeypatch.setattr(memory, "open", no_table, raising=False)
+        monkeypatch.setattr(base_limits, "open", no_table, raising=False)
         with pytest.raises(SizeError, match="this machine has"):
             lower(graph, Limits(), lift_from=2**62)
-        monkeypatch.setattr(memory, "GROUPS", Path("/nowhere"))
-        monkeypatch.setattr(memory.os, "sysconf_names", {})
+        monkeypatch.setattr(base_limits, "GROUPS", Path("/nowhere"))
+        monkeypatch.setattr(base_limits.os, "sysconf_names", {})
         small = Graph("small")
         small.valued_pair(small.sink((2,)), small.source((2,)), 1)
         assert lower(small, Limits()).problem.nodes == 1

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from layoutopt.base.limits import Limits
-from layoutopt.base.result import Result, Status, Stopped
+from layoutopt.base.limits import Limits, Stopped
+from layoutopt.base.result import Result, Status
 from layoutopt.check.elements import by_elements
 from layoutopt.graphs.tiling import hooked, opaque, viewed
 from layoutopt.graphs.unwinding import Graph

@@ -9,8 +9,7 @@ from itertools import pairwise, product
 import networkx as nx
 import numpy as np
 
-from layoutopt.base.limits import Limits, Progress
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Limits, Progress, Stopped
 from layoutopt.network.components import reachable
 from layoutopt.network.problem import Labelling
 from layoutopt.network.solvers.formulation import by_cpsat, by_highs, indicators

@@ -14,8 +14,7 @@ import pytest
 from scipy.optimize import linprog
 
 from layoutopt.base.entries import Takes, load
-from layoutopt.base.limits import Limits
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Limits, Stopped
 from layoutopt.network.heuristics import methods
 from layoutopt.network.heuristics.methods import (
     expand,

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import Limits, Progress
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Limits, Progress, Stopped
 from layoutopt.network import elimination, parts
 from layoutopt.network import problem as problem_module
 from layoutopt.network.components import components

@@ -15,8 +15,8 @@ import pytest
 
 from layoutopt.base.entries import Takes, load
 from layoutopt.base.errors import SolverError
-from layoutopt.base.limits import Limits, Progress
-from layoutopt.base.result import Result, Status, Stopped
+from layoutopt.base.limits import Limits, Progress, Stopped
+from layoutopt.base.result import Result, Status
 from layoutopt.network import elimination, parts
 from layoutopt.network.contraction import contract
 from layoutopt.network.cuts import isolating_cuts

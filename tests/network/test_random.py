@@ -8,7 +8,7 @@ import signal
 import numpy as np
 import pytest
 
-from layoutopt.base import memory
+from layoutopt.base import limits as base_limits
 from layoutopt.base.limits import Progress
 from layoutopt.network import CostNetwork, solve
 from layoutopt.network import coupled as coupling
@@ -67,7 +67,7 @@ def test_answers_are_right_whenever_memory_is_short(
         network = draw(seed, rows=seed % 2 == 0)
         wanted, sign = best(network), -1 if network.sense == "max" else 1
         with monkeypatch.context() as short:
-            short.setattr(memory, "full", lambda draws=draws: draws.random() < share)
+            short.setattr(base_limits, "memory_full", lambda draws=draws: draws.random() < share)
             found = solve(network, certificate=True)
         if wanted is None:
             assert found.status in ("infeasible", "unknown"), seed

@@ -10,8 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from layoutopt.base.limits import Limits, Progress
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Limits, Progress, Stopped
 from layoutopt.network.problem import Labelling
 from layoutopt.network.solvers import messages, relaxation
 from layoutopt.network.solvers.messages import LabelField, Messages, colouring, ranks

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper, parser
 
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Stopped
 from layoutopt.check.affine import carried
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Conversion, StatedProblem, Tally, TransformedConstant

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from benchmarks.figures import FIGURES
 from layoutopt import Graph, UnwindingResult, compare, unwind
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Stopped
 from layoutopt.bench.row import Row
 from layoutopt.report.batch import bench_html
 from layoutopt.report.comparison import comparison_html

@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 
 from layoutopt.base.errors import InternalError
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.numbers import unique
-from layoutopt.base.result import Answer, Stopped
+from layoutopt.base.result import Answer
 from layoutopt.network.capacity.fill import Filling, placed
 from layoutopt.network.capacity.master import use
 from layoutopt.network.capacity.pool import Pool, Priced

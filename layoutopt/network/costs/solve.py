@@ -12,9 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt.base.errors import InputError, InternalError, SizeError
-from layoutopt.base.limits import Limits, Unlimited
-from layoutopt.base.memory import available
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Limits, Stopped, Unlimited, available_memory
 from layoutopt.network.components import reached
 from layoutopt.network.costs.reductions import (
     NEVER,
@@ -428,7 +426,7 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Eliminate with large tables if that helps, else search by branching and CP-SAT in turns."""
     limits.report("search")
-    free = available()
+    free = available_memory()
     large = free is None or free > LARGE_BYTES
     if large:
         exact = eliminate(part, limits, LARGE_TABLE, LARGE_TOTAL)

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import Limits
-from layoutopt.base.result import Result, Stopped
+from layoutopt.base.limits import Limits, Stopped
+from layoutopt.base.result import Result
 from layoutopt.network.components import reachable
 from layoutopt.network.problem import (
     IntArray,

@@ -24,10 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import Limits
-from layoutopt.base.memory import require
+from layoutopt.base.limits import Limits, Stopped, require
 from layoutopt.base.numbers import ranges, unique
-from layoutopt.base.result import Result, Stopped
+from layoutopt.base.result import Result
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
 from layoutopt.network.solvers import cpsat, highs

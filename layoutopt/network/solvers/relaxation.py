@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutopt.base.limits import Limits
-from layoutopt.base.memory import available
-from layoutopt.base.result import Result, Stopped
+from layoutopt.base.limits import Limits, Stopped, available_memory
+from layoutopt.base.result import Result
 from layoutopt.network.components import coloured, components
 from layoutopt.network.flow import expanded
 from layoutopt.network.problem import (
@@ -224,7 +223,7 @@ def field_of(problem: Labelling, seconds: float = math.inf) -> LabelField | None
     """
     fresh = fresh_needed(problem)
     size = max(problem.nodes, len(problem.edges)) * (problem.labels + fresh)
-    free = available()
+    free = available_memory()
     if size > CELLS_LIMIT or not fits(problem) or CELL_SECONDS * size > seconds:
         return None
     if free is not None and CELL_BYTES * size > free:

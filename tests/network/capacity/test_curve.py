@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutopt.base.limits import Limits
-from layoutopt.base.result import Stopped
+from layoutopt.base.limits import Limits, Stopped
 from layoutopt.network.capacity.solve import smallest_capacity, sweep
 from tests.network.capacity.cases import assert_sound, case, optimum, random_case
 from tests.support import refused

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutopt.base.limits import Limits
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.limits import Limits, Stopped
+from layoutopt.base.result import Status
 from layoutopt.network.capacity import master, pool, search, solve
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.network.capacity.fill import rounded

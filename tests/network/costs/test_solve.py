@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.pbqp import FAMILIES, network
 from layoutopt.base.errors import InternalError
-from layoutopt.base.limits import Limits, limited
-from layoutopt.base.result import Status, Stopped
+from layoutopt.base.limits import Limits, Stopped, limited
+from layoutopt.base.result import Status
 from layoutopt.network import Network
 from layoutopt.network.builder import CostRows
 from layoutopt.network.costs import reductions, solve
