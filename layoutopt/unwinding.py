@@ -235,7 +235,7 @@ def exact(call: Call, solver: Entry) -> Result:
     memory = call.graph.tile_memory
     if memory is None:
         return lower_and_solve(call, solver)
-    from layoutopt.check.occupancy import overfull
+    from layoutopt.check.elements import overfull
     from layoutopt.machine.capacitated import fits, place
 
     if lacking := overfull(call.graph):

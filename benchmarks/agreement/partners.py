@@ -16,7 +16,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import to_integers
 from layoutopt.base.result import Result, Status, UnwindingResult
 from layoutopt.certify.unwinding import certify
-from layoutopt.check.elements import violations
+from layoutopt.check.claims import violations
 from layoutopt.graphs.locations import FixedElements
 from layoutopt.graphs.tiling import hooked, tiled
 from layoutopt.io.certificate import check_certificate

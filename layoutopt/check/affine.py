@@ -6,15 +6,13 @@ In a tensor with row-major strides ``s``, index ``i`` has the flat position ``su
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, product
 from math import prod
-from typing import TypeVar
 
 import numpy as np
 
-from layoutopt.base.errors import SizeError
 from layoutopt.base.result import Loop
 from layoutopt.boxes.box import Box, strides
 from layoutopt.graphs import ops
@@ -157,35 +155,3 @@ def _periods(low: int, high: int, on: int, period: int) -> Iterator[tuple[int, i
         yield whole[0], len(whole), 0, on
     if end < on:
         yield last, 1, 0, end
-
-
-T = TypeVar("T")
-
-SMALL = 2 * 10**6
-"""Largest number of elements for which graphs are checked element by element."""
-
-LARGE = 10**9
-"""The same if the check by pieces exceeds its limit."""
-
-STEPS = 2 * 10**6
-"""Limit of steps by pieces, about one minute."""
-
-ELEMENTS_PER_STEP = 1000
-"""Elements that are checked in the time of one step."""
-
-
-def either(graph: GraphStore, by_elements: Callable[[], T], by_pieces: Callable[[int], T]) -> T:
-    """Return the result of the faster of two equivalent methods, by a graph's number of elements.
-
-    ``by_elements`` takes time and memory proportional to it, ``by_pieces`` raises
-    :class:`~layoutopt.base.errors.SizeError` after so many steps.
-    """
-    count = sum(map(size, graph.shapes))
-    if count > LARGE:
-        return by_pieces(STEPS)
-    if count > SMALL:
-        try:
-            return by_pieces(min(STEPS, count // ELEMENTS_PER_STEP))
-        except SizeError:
-            pass
-    return by_elements()

@@ -1,36 +1,236 @@
 """The specification: score and rules of layouts, element by element or piece by piece.
 
-A ValuedPair adds its value to the score for each position with equal locations.  These are numbered
-by :mod:`layoutopt.check.located`; for many elements, :mod:`layoutopt.check.matching` counts equal
-ones by boxes.
+A ValuedPair adds its value to the score for each position with equal locations.  Elements of sinks
+have the location numbers given by their pieces, those of views the numbers of their inputs, all
+others numbers of their own (:mod:`layoutopt.graphs.locations`); on a tile memory, the numbers are
+those of tiles, whose bytes are limited.  For many elements, :mod:`layoutopt.check.matching` counts
+equal locations by boxes.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
-from typing import TypeAlias
+from functools import cache, partial
+from itertools import groupby
+from typing import TypeAlias, TypeVar
+
+import numpy as np
 
 from layoutopt.base import result
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, SizeError
+from layoutopt.base.limits import require
 from layoutopt.base.numbers import number, to_decimal, to_integers
-from layoutopt.base.result import PairScore, Status, Step, UnwindingResult, pairs_table
+from layoutopt.base.result import PairScore, Step, pairs_table
 from layoutopt.base.shown import Part, Shown, Words
+from layoutopt.boxes.box import Box, canonical
 from layoutopt.boxes.cover import Covers
 from layoutopt.boxes.equation import Equations
-from layoutopt.check import occupancy, order
-from layoutopt.check.affine import SMALL, STEPS, either
-from layoutopt.check.located import Hooked, Located, without_hooks
+from layoutopt.check import order
+from layoutopt.check.affine import passed_on
 from layoutopt.check.matching import Layouts, Matching
-from layoutopt.check.occupancy import sure_to_fit
-from layoutopt.check.order import dependencies
-from layoutopt.graphs.locations import TILE
-from layoutopt.graphs.ops import Kind, size
+from layoutopt.graphs.locations import TILE, Locations
+from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import hooked
+from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.tiling import (
+    TileMaps,
+    check_hooks,
+    hook_of,
+    hooked,
+    memory_of,
+    output_tiles,
+    viewed,
+)
+from layoutopt.tiles.counting import Counts, counted, on_each
+
+T = TypeVar("T")
+
+SMALL = 2 * 10**6
+"""Largest number of elements for which graphs are checked element by element."""
+
+LARGE = 10**9
+"""The same if the check by pieces exceeds its limit."""
+
+STEPS = 2 * 10**6
+"""Limit of steps by pieces, about one minute."""
+
+ELEMENTS_PER_STEP = 1000
+"""Elements that are checked in the time of one step."""
+
+
+def either(graph: GraphStore, by_elements: Callable[[], T], by_pieces: Callable[[int], T]) -> T:
+    """Return the result of the faster of two equivalent methods, by a graph's number of elements.
+
+    ``by_elements`` takes time and memory proportional to it, ``by_pieces`` raises
+    :class:`~layoutopt.base.errors.SizeError` after so many steps.
+    """
+    count = sum(map(size, graph.shapes))
+    if count > LARGE:
+        return by_pieces(STEPS)
+    if count > SMALL:
+        try:
+            return by_pieces(min(STEPS, count // ELEMENTS_PER_STEP))
+        except SizeError:
+            pass
+    return by_elements()
+
+
+ELEMENT_BYTES = 24
+"""Bytes per element where hooks are evaluated."""
+
+UNKNOWN = -1
+"""The tile of an element that depends on itself."""
+
+
+class Located:
+    """The location numbers of a graph's elements in layouts, which cover all sinks."""
+
+    def __init__(self, graph: GraphStore, layouts: Layouts) -> None:
+        self.graph, self.layouts = graph, layouts
+        self.on_tiles = graph.tile_memory is not None
+        self.numbers, self.maps = Locations(graph), TileMaps(graph)
+        self.dtype = np.dtype(np.int32 if self.numbers.count < 2**31 else np.int64)
+        self.found: dict[int, Array] = {}
+
+    def of(self, t: int) -> Array:
+        """Return the numbers of a tensor's elements, flat, which are kept."""
+        for out in self.graph.view_order([t], self.found):
+            self.found[out] = self.made(out, self.found)
+        return self.found[t]
+
+    def each(self, t: int) -> Counts:
+        """Count the elements of a tensor on each tile."""
+        return counted(self.of(t))
+
+    def both(self, a: int, b: int) -> Counts:
+        """Count the positions at which two tensors of one shape are both on each tile."""
+        mine, other = self.of(a), self.of(b)
+        return counted(mine[mine == other])
+
+    def alike(self, t: int, others: Sequence[Box]) -> int:
+        """Count elements of a tensor on the same tile as the others that boxes map them to."""
+        tiles = self.of(t)
+        same = (tiles[result.read(box)] == tiles[result.written(box)] for box in others)
+        return sum(map(int, map(np.count_nonzero, same)))
+
+    def matches(self) -> list[int]:
+        """Count the positions with equal locations of each pair; arrays are held while needed."""
+        graph = self.graph
+        due: dict[int, list[int]] = {}
+        for p, (a, b, _) in enumerate(graph.pairs):
+            due.setdefault(max(graph.producers[a], graph.producers[b]), []).append(p)
+        needed = graph.view_order({t for a, b, _ in graph.pairs for t in (a, b)})
+        last = {c: graph.producers[t] for t in needed for c in graph.carriers(graph.producers[t])}
+        for i, ps in due.items():
+            last.update({t: max(i, last.get(t, i)) for p in ps for t in graph.pairs[p][:2]})
+        expire: dict[int, list[int]] = {}
+        for t, i in last.items():
+            expire.setdefault(i, []).append(t)
+        found: dict[int, Array] = {}
+        matched = [0] * len(graph.pairs)
+        for i, made in groupby(needed, key=graph.producers.__getitem__):
+            found.update((t, self.made(t, found)) for t in made)
+            for p in due.get(i, ()):
+                a, b, _ = graph.pairs[p]
+                matched[p] = int(np.count_nonzero(found[a] == found[b]))
+            for t in expire.get(i, ()):
+                del found[t]
+        return matched
+
+    def made(self, t: int, found: Mapping[int, Array]) -> Array:
+        """Return the numbers of a tensor's elements, flat, if those of a view's carriers are."""
+        kind = self.graph.ops[self.graph.producers[t]].kind
+        if kind is Kind.VIEW:
+            return passed_on(self.graph, t, found)
+        if kind is Kind.SINK:
+            return self._laid_out(t)
+        if self.on_tiles:
+            return self.maps[t].tiles()
+        return self.at(t, np.arange(size(self.graph.shapes[t]), dtype=self.dtype))
+
+    def at(self, t: int, elements: Array) -> Array:
+        """Return the numbers of the locations of flat elements of a root tensor."""
+        return self.maps[t].at(elements) if self.on_tiles else self.numbers.own_at(t, elements)
+
+    def _laid_out(self, t: int) -> Array:
+        taken = np.empty(size(self.graph.shapes[t]), self.dtype)
+        for piece in self.layouts[self.graph.tensor_name(t)]:
+            where = result.read(piece)
+            if not (self.on_tiles and piece[0] == TILE):
+                where = self.at(self.graph.number(piece[0]), where)
+            taken[result.written(piece)] = where
+        return taken
+
+
+class Hooked(Located):
+    """The tiles of all tensors of a graph whose barriers have hooks, ``found`` by number.
+
+    The tiles of a barrier's outputs are computed from those of its inputs.  Tiles that depend on
+    themselves remain unknown; they violate barrier order.
+    """
+
+    def __init__(self, graph: GraphStore, layouts: Layouts) -> None:
+        require(ELEMENT_BYTES * sum(map(size, graph.shapes)), "evaluating hooks for every element")
+        check_hooks(graph)
+        super().__init__(graph, layouts)
+        for _ in range(len(hooked(graph)) + 1):  # each round computes at least one more barrier
+            self.before, self.found = self.found, {}
+            for i in range(len(graph.ops)):
+                self._make(i)
+            self.complete = not any((tiles == UNKNOWN).any() for tiles in self.found.values())
+            if self.complete:
+                break
+
+    def matches(self) -> list[int]:
+        """Count the positions with equal tiles of each pair."""
+        pairs = [(self.found[a], self.found[b]) for a, b, _ in self.graph.pairs]
+        return [int(np.count_nonzero((a == b) & (a != UNKNOWN))) for a, b in pairs]
+
+    def at(self, t: int, elements: Array) -> Array:
+        """Return the tiles of flat elements of a root tensor, as known after the last round."""
+        if hook_of(self.graph, self.graph.producers[t]) is None:
+            return super().at(t, elements)
+        known = self.before.get(t)
+        return np.full(len(elements), UNKNOWN) if known is None else known[elements]
+
+    def _make(self, i: int) -> None:
+        """Compute the tiles of an op's outputs."""
+        graph, outputs = self.graph, self.graph.op_outputs[i]
+        if hook_of(graph, i) is None:
+            for t in outputs:
+                self.found[t] = self.made(t, self.found)
+            return
+        inputs = [self.found[t] for t in graph.op_inputs[i]]
+        if any((tiles == UNKNOWN).any() for tiles in inputs):
+            found = [np.full(size(graph.shapes[t]), UNKNOWN) for t in outputs]
+        else:
+            found = output_tiles(graph, i, inputs)
+        self.found |= zip(outputs, found, strict=True)
+
+
+def takes_hooked(graph: GraphStore, layouts: Layouts) -> bool:
+    """Return whether the origin of a piece is an output of a barrier with a hook."""
+    outputs = {graph.tensor_name(t) for i in hooked(graph) for t in graph.op_outputs[i]}
+    return any(piece[0] in outputs for layout in layouts.values() for piece in layout)
+
+
+def without_hooks(graph: GraphStore, layouts: Layouts) -> GraphStore:
+    """Return a graph for the check by pieces, with views in place of built-in hooks.
+
+    Users' hooks, and pieces whose origins are outputs of barriers with hooks, are refused.
+    """
+    if not hooked(graph):
+        return graph
+    found = viewed(graph)
+    if hooked(found) or takes_hooked(graph, layouts):
+        count = sum(map(size, graph.shapes))
+        what = "users' hooks" if hooked(found) else "pieces with origins in barriers with hooks"
+        raise SizeError(f"{what} are evaluated element by element; {count:,} are too many")
+    return found
 
 
 @dataclass(frozen=True)
@@ -79,7 +279,7 @@ def by_elements(graph: GraphStore, layouts: Layouts) -> Evaluation:
         return Evaluation(broken, None, most(graph))
     waits = order.by_elements(graph, layouts)
     located = Hooked(graph, layouts) if hooked(graph) else Located(graph, layouts)
-    of_memory = partial(occupancy.faults, graph, layouts, located.alike)
+    of_memory = partial(_misfits, graph, layouts, located.alike)
     return _evaluation(graph, located.matches(), waits, of_memory)
 
 
@@ -93,7 +293,7 @@ def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Evalua
     matching = Matching(seen, layouts, equations)
     matched = [matching.matched(a, b) for a, b, _ in seen.pairs]
     waits = order.by_pieces(seen, layouts, equations.left)
-    of_memory = partial(occupancy.faults, seen, layouts, matching.alike)
+    of_memory = partial(_misfits, seen, layouts, matching.alike)
     return _evaluation(graph, matched, waits, of_memory)
 
 
@@ -201,38 +401,14 @@ def _uncovered(graph: GraphStore, layouts: Layouts, covers: Covers | None) -> It
             yield f"sink {name!r}: {reason}"
 
 
-GAP_TOLERANCE = 1e-9
-"""Tolerance for the gap, a binary float; all other numbers must be exact."""
+def dependencies(graph: GraphStore, layouts: Layouts) -> order.Dependencies:
+    """Return the dependencies between pieces and barriers.
 
-
-def violations(
-    graph: GraphStore, result: UnwindingResult, status: Status, gap: float | None
-) -> Iterator[str]:
-    """Yield a line for each wrong claim of a result, whose file states status and gap.
-
-    If there are none, the layouts are legal and have the claimed score.  That the bound is valid
-    cannot be checked; that the score does not exceed it is.
+    Included are barriers that are origins of pieces, and those that these depend on.
     """
-    if result.instance != graph.name:
-        yield f"instance: the result belongs to {result.instance!r}, not to {graph.name!r}"
-    yield from _counts(graph, result)
-    if result.layouts is None:
-        if result.score is not None:
-            yield f"score: {result.score} is claimed without layouts"
-        yield from _status(graph, result, status, gap)
-        return
-    found = evaluate(graph, result.layouts)
-    yield from found.violations
-    yield from _numbers(found, result)
-    yield from _status(graph, result, status, gap)
-    if not found.violations and result.order:
-        yield from order.faults(dependencies(graph, result.layouts), result.order)
-
-
-def _counts(graph: GraphStore, result: UnwindingResult) -> Iterator[str]:
-    for name, count in counts(graph).items():
-        if result.size.get(name, count) != count:
-            yield f"size: {name} is {count}, the result says {result.size[name]}"
+    return either(
+        graph, partial(order.by_elements, graph, layouts), partial(order.by_pieces, graph, layouts)
+    )
 
 
 def counts(graph: GraphStore) -> dict[str, int]:
@@ -261,48 +437,119 @@ def ceiling(graph: GraphStore) -> Decimal:
     return to_decimal(sum(earned), unit)
 
 
-def _numbers(found: Evaluation, result: UnwindingResult) -> Iterator[str]:
-    if found.score is not None and found.score != result.score:
-        yield f"score: the layouts have {found.score}, the result says {result.score}"
-    if found.max_score != result.max_score:
-        yield f"max_score: is {found.max_score}, the result says {result.max_score}"
-    if found.score is not None and result.bound is not None and result.bound < found.score:
-        yield f"bound: {result.bound} is below the layouts' score {found.score}"
-    if found.score is None or not result.pairs:
-        return
-    if len(found.pairs) != len(result.pairs):
-        yield f"pairs: the instance has {len(found.pairs)}, the result {len(result.pairs)}"
-        return
-    for i, (own, claimed) in enumerate(zip(found.pairs, result.pairs, strict=True)):
-        if own != claimed:
-            yield f"pairs[{i}]: is {_pair(own)}, the result says {_pair(claimed)}"
+SHOWN = 3
+"""Largest number of overfull tiles in a message."""
+
+HEAVIEST = 3
+"""Largest number of sinks in a message."""
 
 
-def _pair(pair: PairScore) -> str:
-    matched = f"{pair.matched} of {pair.elements} elements matched"
-    return f"{pair.a} and {pair.b}, value {pair.value}, {matched}"
+def occupied(graph: GraphStore, layouts: Layouts) -> Array:
+    """Return the bytes of sink elements on each tile, shape ``(tiles,)``; see :func:`held`."""
+    total = np.zeros(memory_of(graph).tiles, np.int64)
+    for _, own in held(graph, layouts):
+        total += own
+    return total
 
 
-def _status(
-    graph: GraphStore, result: UnwindingResult, status: Status, gap: float | None
+def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
+    """Yield each sink, and the bytes of its elements on each tile, shape ``(tiles,)``."""
+    memory = memory_of(graph)
+    where = Hooked(graph, layouts) if takes_hooked(graph, layouts) else None
+    maps = TileMaps(graph)
+    once = cache(on_each)  # equal layers have equal boxes
+    for sink in graph.sinks():
+        count = np.zeros(memory.tiles, np.int64)
+        if where is not None:
+            there = where.of(sink.index)
+            np.add.at(count, there[there != UNKNOWN], 1)
+            yield sink, count * memory.bytes_of(sink.name)
+            continue
+        for name, start, _, loops in layouts[sink.name]:
+            walk = tuple([(extent, step) for extent, step, _ in loops])
+            tiles, numbers = once(maps.of(name), start, walk)
+            np.add.at(count, tiles, numbers)
+        yield sink, count * memory.bytes_of(sink.name)
+
+
+def overfull(graph: GraphStore) -> str:
+    """Return the reason why all sinks exceed a graph's tile memory in total, or an empty string.
+
+    The bytes used on a tile are a multiple of the greatest common divisor of the grains' bytes.
+    """
+    memory = memory_of(graph)
+    need = {s.name: s.size * memory.bytes_of(s.name) for s in graph.sinks()}
+    total, common = sum(need.values()), math.gcd(*_grains(graph)) or 1
+    room = memory.tiles * (memory.bytes_per_tile // common * common)
+    if total <= room:
+        return ""
+    heaviest = sorted(need, key=lambda name: -need[name])[:HEAVIEST]
+    largest = ", ".join(f"{name!r} {need[name]:,}" for name in heaviest)
+    multiples = f" in multiples of {common:,}" if total <= memory.total else ""
+    return (
+        f"sinks need {total:,} bytes, {total - room:,} more than all {memory.tiles:,} "
+        f"tiles hold{multiples}; the heaviest: {largest}"
+    )
+
+
+def sure_to_fit(graph: GraphStore) -> bool:
+    """Return whether the sinks fit into a graph's tile memory even if packed greedily.
+
+    If a grain of ``w`` bytes fits on no tile, every tile has at most ``w - g`` free bytes, where
+    ``g`` divides the bytes of all grains.
+    """
+    memory, grains = memory_of(graph), _grains(graph)
+    common = math.gcd(*grains) or 1
+    least = memory.bytes_per_tile // common * common - max(grains, default=0) + common
+    total = sum(sink.size * memory.bytes_of(sink.name) for sink in graph.sinks())
+    return total <= memory.tiles * max(least, 0)
+
+
+def _grains(graph: GraphStore) -> set[int]:
+    """Return the distinct numbers of bytes of grains of sinks."""
+    memory = memory_of(graph)
+    found = set()
+    for sink in graph.sinks():
+        whole, rest = divmod(sink.size, memory.grain)
+        sizes = ([memory.grain] if whole else []) + ([rest] if rest else [])
+        found |= {size * memory.bytes_of(sink.name) for size in sizes}
+    return found
+
+
+def _misfits(
+    graph: GraphStore, layouts: Layouts, alike: Callable[[int, Sequence[Box]], int]
 ) -> Iterator[str]:
-    """Compare the claimed status and gap with the claimed score and bound."""
-    right = result.status
-    if status is Status.INFEASIBLE:
-        yield from _infeasible(graph, result)
-    elif status is not right:
-        about = f"score {result.score} and bound {result.bound}"
-        yield f"status: {about} mean {right}, the result says {status}"
-    own = result.gap
-    if gap is not None and (own is None or abs(own - gap) > GAP_TOLERANCE * max(1.0, own)):
-        yield f"gap: score and bound give {own}, the result says {gap}"
+    """Yield a line for each rule of the tile memory that layouts violate.
+
+    ``alike`` counts elements of a tensor, by number, on the same tile as the others given by boxes.
+    """
+    memory = memory_of(graph)
+    used = occupied(graph, layouts)
+    over = np.flatnonzero(used > memory.bytes_per_tile)
+    if len(over):
+        excess = int((used[over] - memory.bytes_per_tile).sum())
+        named = ", ".join(f"tile {t} holds {used[t]}" for t in over[:SHOWN].tolist())
+        more = f" and {len(over) - SHOWN} more tiles are overfull" if len(over) > SHOWN else ""
+        yield (
+            f"capacity: {named} of {memory.bytes_per_tile} bytes{more}; "
+            f"{excess} bytes too many in all"
+        )
+    if memory.grain > 1:
+        for sink in graph.sinks():
+            apart = sink.size - alike(sink.index, _heads(sink, memory.grain))
+            if apart:
+                yield (
+                    f"grain: {apart} elements of sink {sink.name!r} are not on the tile of the "
+                    f"first element of their grain of {memory.grain}"
+                )
 
 
-def _infeasible(graph: GraphStore, result: UnwindingResult) -> Iterator[str]:
-    """Check a claim of infeasibility as far as possible without a search."""
-    if result.score is not None or result.bound is not None or result.layouts is not None:
-        yield "status: the result says infeasible, but has layouts, a score or a bound"
-    if graph.tile_memory is None:
-        yield "status: instances without a tile memory are feasible, the result says infeasible"
-    elif sure_to_fit(graph):
-        yield "status: the sinks fit the tiles, the result says infeasible"
+def _heads(sink: Tensor, grain: int) -> list[Box]:
+    """Return the map from each element of a sink to the first of its grain, as boxes."""
+    whole = sink.size // grain * grain
+    found = []
+    if whole:
+        found.append(canonical(sink.index, 0, 0, [(whole // grain, grain, grain), (grain, 0, 1)]))
+    if sink.size > whole:
+        found.append(canonical(sink.index, whole, whole, [(sink.size - whole, 0, 1)]))
+    return found

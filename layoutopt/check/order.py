@@ -10,7 +10,6 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from layoutopt.base import result
 from layoutopt.base.result import Step
 from layoutopt.boxes.box import Box, canonical
 from layoutopt.boxes.equation import Equations
-from layoutopt.check.affine import STEPS, either, passed_on
+from layoutopt.check.affine import passed_on
 from layoutopt.check.matching import Layouts, Tracing
 from layoutopt.graphs import ops
 from layoutopt.graphs.locations import TILE
@@ -160,20 +159,12 @@ PARTIAL = (ops.Slice, ops.SubSample, ops.SettSample)
 """Views that omit elements."""
 
 
-def dependencies(graph: GraphStore, layouts: Layouts) -> Dependencies:
-    """Return the dependencies between pieces and barriers.
-
-    Included are barriers that are origins of pieces, and those that these depend on.
-    """
-    return either(graph, partial(by_elements, graph, layouts), partial(by_pieces, graph, layouts))
-
-
 def by_elements(graph: GraphStore, layouts: Layouts) -> Dependencies:
     """Return the dependencies, computed with arrays of the token of each element."""
     return _gathered(graph, layouts, _Tokens(graph, layouts))
 
 
-def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Dependencies:
+def by_pieces(graph: GraphStore, layouts: Layouts, limit: int) -> Dependencies:
     """Return the dependencies, computed with boxes in at most so many steps."""
     return _gathered(graph, layouts, _TokensOfBoxes(graph, layouts, limit))
 

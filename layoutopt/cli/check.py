@@ -146,7 +146,7 @@ def _holds(
     graph: GraphStore, document: ResultDocument, claimed: UnwindingResult, path: Path, quiet: bool
 ) -> bool:
     """Check a result of an instance, and print the violations."""
-    from layoutopt.check.elements import violations
+    from layoutopt.check.claims import violations
     from layoutopt.io.instance import check_hash
 
     check_hash(document.instance_hash, graph, str(path))
@@ -176,7 +176,7 @@ def _unproved(claimed: UnwindingResult) -> str:
 
 def _infeasible(graph: GraphStore) -> str:
     """Return how far a claim of infeasibility could be checked."""
-    from layoutopt.check.occupancy import overfull
+    from layoutopt.check.elements import overfull
 
     why = overfull(graph)
     if why:

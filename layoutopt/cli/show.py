@@ -200,7 +200,7 @@ def result_text(result: UnwindingResult) -> str:
     lines = [result.summary()]
     layouts = result.layouts or {}
     if layouts and result.graph is not None and result.graph.tile_memory is not None:
-        from layoutopt.check.occupancy import occupied
+        from layoutopt.check.elements import occupied
         from layoutopt.machine.simulation import occupancy_rows
 
         used = occupancy_rows(result.graph.tile_memory, occupied(result.graph, layouts))

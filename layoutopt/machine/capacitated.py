@@ -20,7 +20,7 @@ from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Limits, fits_memory
 from layoutopt.base.numbers import nearest, to_decimal
 from layoutopt.base.result import Loop, Piece, Result
-from layoutopt.check.occupancy import occupied, overfull
+from layoutopt.check.elements import occupied, overfull
 from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore

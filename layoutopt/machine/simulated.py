@@ -22,8 +22,7 @@ from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.numbers import to_decimal, to_integers, unique
 from layoutopt.base.result import Piece, Result
 from layoutopt.boxes.merge import boxes_of
-from layoutopt.check.elements import evaluate
-from layoutopt.check.located import Located
+from layoutopt.check.elements import Located, evaluate
 from layoutopt.graphs.locations import TILE, flow
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore

@@ -19,8 +19,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Progress, interruptible, limited
 from layoutopt.base.numbers import exact_decimal, least, to_decimal
 from layoutopt.base.result import Piece, Result, Status, UnwindingResult
-from layoutopt.check.elements import evaluate
-from layoutopt.check.occupancy import held
+from layoutopt.check.elements import evaluate, held
 from layoutopt.graphs.locations import check_graph, given_layouts
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.check import order
-from layoutopt.check.elements import evaluate
-from layoutopt.check.order import Dependencies, dependencies
+from layoutopt.check.elements import dependencies, evaluate
+from layoutopt.check.order import Dependencies
 from layoutopt.graphs.locations import check_graph, given_layouts
 from layoutopt.graphs.store import GraphStore
 

@@ -32,7 +32,7 @@ def both(graph: Graph, layouts: Layouts) -> Evaluation:
     found = elements.by_elements(graph, layouts)
     assert elements.by_pieces(graph, layouts) == found
     if found.score is not None:
-        assert order.by_pieces(graph, layouts) == order.by_elements(graph, layouts)
+        assert order.by_pieces(graph, layouts, elements.STEPS) == order.by_elements(graph, layouts)
     return found
 
 
@@ -140,7 +140,7 @@ def test_what_is_left_of_a_sink_waits_alone() -> None:
     taken = tuple(
         (name, 0, k, ((1, 1, 1),)) for k, name in enumerate(["sliced", "sampled", "striped", "all"])
     )
-    given = order.by_pieces(graph, {"x": columns, "y": taken})
+    given = order.by_pieces(graph, {"x": columns, "y": taken}, elements.STEPS)
     parts = {graph.ops[b].id: set(kept) for b, (kept, _) in given.needs.items()}
     assert parts == {
         "sliced": {0, 1},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutopt.base.errors import SizeError
-from layoutopt.check.affine import ELEMENTS_PER_STEP, LARGE, SMALL, STEPS, either
+from layoutopt.check.elements import ELEMENTS_PER_STEP, LARGE, SMALL, STEPS, either
 from layoutopt.graphs.unwinding import Graph
 
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from layoutopt.base.result import PairScore, Status, UnwindingResult
-from layoutopt.check.elements import violations
-from layoutopt.check.occupancy import overfull, sure_to_fit
+from layoutopt.check.claims import violations
+from layoutopt.check.elements import overfull, sure_to_fit
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from layoutopt.base.errors import SizeError
-from layoutopt.check.elements import by_elements, by_pieces, evaluate, violations
+from layoutopt.check.claims import violations
+from layoutopt.check.elements import by_elements, by_pieces, evaluate
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import TileMemory
@@ -77,7 +78,7 @@ def test_by_pieces() -> None:
 
 def test_too_many_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph that does not fit the memory is refused before it is begun."""
-    monkeypatch.setattr("layoutopt.check.located.ELEMENT_BYTES", 2**60)
+    monkeypatch.setattr("layoutopt.check.elements.ELEMENT_BYTES", 2**60)
     with pytest.raises(SizeError, match="evaluating hooks for every element needs"):
         evaluate(chained(), X | {"y": X["x"]})
 

@@ -6,9 +6,8 @@ import tracemalloc
 
 import pytest
 
-from layoutopt.check.affine import SMALL as SMALL_ENOUGH
-from layoutopt.check.elements import by_elements, by_pieces, counts, evaluate
-from layoutopt.check.order import dependencies
+from layoutopt.check.elements import SMALL as SMALL_ENOUGH
+from layoutopt.check.elements import by_elements, by_pieces, counts, dependencies, evaluate
 from tests.check.large import LARGE, SMALL
 
 MEMORY = 4 * 2**20

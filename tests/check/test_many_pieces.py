@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from layoutopt.check.elements import Evaluation, by_elements, by_pieces
-from layoutopt.check.located import Located
+from layoutopt.check.elements import Evaluation, Located, by_elements, by_pieces
 from layoutopt.check.matching import Layouts
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory

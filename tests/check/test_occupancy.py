@@ -11,9 +11,14 @@ import numpy as np
 import pytest
 
 from layoutopt.base.errors import SizeError
-from layoutopt.check.elements import by_elements, by_pieces
-from layoutopt.check.located import takes_hooked, without_hooks
-from layoutopt.check.occupancy import held, occupied
+from layoutopt.check.elements import (
+    by_elements,
+    by_pieces,
+    held,
+    occupied,
+    takes_hooked,
+    without_hooks,
+)
 from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Barrier, Kind
 from layoutopt.graphs.tiling import memory_of, root_tiles

@@ -6,8 +6,7 @@ import pytest
 
 from layoutopt.base.errors import SizeError
 from layoutopt.boxes.equation import Equations
-from layoutopt.check.elements import STEPS, evaluate, uncovered
-from layoutopt.check.located import Located
+from layoutopt.check.elements import STEPS, Located, evaluate, uncovered
 from layoutopt.check.matching import Matching
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.counting import Counts

@@ -20,7 +20,7 @@ from layoutopt.bench.suite import read_suite
 from layoutopt.certificate.conversion import verify
 from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.unwinding import check
-from layoutopt.check.elements import violations
+from layoutopt.check.claims import violations
 from layoutopt.cli import layouts as layout_commands
 from layoutopt.conversion.cost_table import read_costs
 from layoutopt.conversion.desired import parse_desired

@@ -13,7 +13,7 @@ import pytest
 from layoutopt import Graph, cycle_values, evaluate, read_result, simulate, unwind, write_result
 from layoutopt.base.result import read, written
 from layoutopt.check import elements
-from layoutopt.check.occupancy import occupied
+from layoutopt.check.elements import occupied
 from layoutopt.generate.families import generate
 from layoutopt.graphs.locations import TILE, flow
 from layoutopt.graphs.ops import Array, Kind
