@@ -25,10 +25,16 @@ from layoutopt.graphs.locations import check_graph
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import apply_hook_mode, hooked, tiled
 from layoutopt.io.instance import known_hash
-from layoutopt.lowering.assignment import Assignment, WarmStart, begin, by_name
+from layoutopt.lowering.assignment import (
+    START_LIMIT,
+    Assignment,
+    Reserve,
+    WarmStart,
+    begin,
+    by_name,
+)
 from layoutopt.lowering.greedy0 import greedy0
 from layoutopt.lowering.lower import Lowered, SolvedGraph, lower
-from layoutopt.lowering.reserve import START_LIMIT, Reserve
 from layoutopt.network.problem import IntArray
 from layoutopt.registry import built_in, find
 

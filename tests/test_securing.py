@@ -81,7 +81,7 @@ def test_a_check_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_heuristic_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then there are at least default layouts, checked; and the search finds what it finds."""
-    monkeypatch.setattr("layoutopt.lowering.reserve.greedy0", forever)
+    monkeypatch.setattr("layoutopt.lowering.assignment.greedy0", forever)
     assert unwind(small(), time_limit=LIMIT).score == 15
     monkeypatch.setattr("layoutopt.unwinding.lower", forever)
     result = unwind(small(), time_limit=LIMIT)
@@ -116,7 +116,7 @@ def test_memory_that_runs_out(
         monkeypatch.setattr("layoutopt.unwinding.lower", greedy)
     if step == "greedy0":
         monkeypatch.setattr("layoutopt.lowering.heuristics.choose", greedy)
-        monkeypatch.setattr("layoutopt.lowering.reserve.greedy0", greedy)
+        monkeypatch.setattr("layoutopt.lowering.assignment.greedy0", greedy)
     result = unwind(small(), time_limit=limit)
     assert (result.score, result.status) == (score, Status.FEASIBLE)
     assert result.stopped is Stopped.MEMORY_LIMIT
