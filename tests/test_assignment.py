@@ -9,9 +9,8 @@ from itertools import count
 import numpy as np
 import pytest
 
+from layoutopt import Status, Stopped
 from layoutopt.base.errors import InputError
-from layoutopt.base.limits import Stopped
-from layoutopt.base.result import Status
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.unwinding import Graph

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.base.limits import Stopped
-from layoutopt.base.result import Status, UnwindingResult
+from layoutopt import Status, Stopped, UnwindingResult
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance, read_instance
 from layoutopt.unwinding import unwind

@@ -13,6 +13,8 @@ from benchmarks.figures import FIGURES
 from layoutopt import (
     Graph,
     InputError,
+    PairScore,
+    Stopped,
     UnwindingResult,
     compare,
     evaluate,
@@ -23,8 +25,6 @@ from layoutopt import (
     write_result,
 )
 from layoutopt.base import result as base_result
-from layoutopt.base.limits import Stopped
-from layoutopt.base.result import PairScore
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Integers as arguments, exact decimals, their representation as integers, and numbers as text.
+"""Integers as arguments, arrays of numbers, exact decimals as integers, and numbers as text.
 
 Python's decimal operators round to 28 digits, which may be too few to compare scores.
 """
@@ -157,6 +157,27 @@ def without(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
     at = np.minimum(np.searchsorted(known, found), len(known) - 1)
     new: NDArray[Any] = found[known[at] != found]
     return new
+
+
+def distinct(columns: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the distinct rows of a table, and which of them each row is.
+
+    The table is given as columns, at least one; the rows are in lexicographic order, as stacked
+    columns.
+    """
+    import numpy as np
+
+    key, room = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+        wide = high - low + 1
+        if room * wide >= 2**62:
+            key = np.unique(key, return_inverse=True)[1]
+            column = np.unique(column, return_inverse=True)[1]
+            room, low, wide = len(key), 0, len(key) + 1
+        key, room = key * wide + (column - low).astype(np.int64), room * wide
+    _, first, index = np.unique(key, return_index=True, return_inverse=True)
+    return np.stack([column[first] for column in columns]), index
 
 
 def ranges(starts: NDArray[Any] | int, counts: NDArray[Any]) -> NDArray[Any]:

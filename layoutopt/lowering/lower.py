@@ -30,7 +30,6 @@ from layoutopt.lowering.elements.groups import (
     find_groups,
     free_tensors,
     key_of,
-    no_conflicts,
     sources_of,
 )
 from layoutopt.lowering.elements.kinds import (
@@ -185,7 +184,7 @@ class _Work:
         self.limits.report("barriers")
         barriers, contested = find_cycles(self.graph, self.groups, self.given)
         if not contested:
-            conflicts = no_conflicts()
+            conflicts = PrecedenceConflicts()
             return self._kinds(conflicts), conflicts
         read = sources_of(self.graph, {t for b in barriers for t in self.graph.op_inputs[b]})
         tensors = {t for g in contested for t in self.groups[g].tensors}.union(read)

@@ -7,17 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from layoutopt import Limits, Stopped, memory_limit
 from layoutopt.base import limits as base_limits
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import (
-    Limits,
-    Stopped,
-    available_memory,
-    memory_full,
-    memory_limit,
-    memory_taken,
-    require,
-)
+from layoutopt.base.limits import available_memory, memory_full, memory_taken, require
 from tests.support import refused
 
 GIB = 2**30

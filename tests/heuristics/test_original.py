@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.base.limits import Stopped
-from layoutopt.base.result import Status
+from layoutopt import Status, Stopped
 from layoutopt.reading import read
 from layoutopt.unwinding import unwind
 

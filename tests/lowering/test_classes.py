@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from layoutopt.base.errors import SizeError
+from layoutopt.base.numbers import distinct
 from layoutopt.graphs.locations import FixedElements, flow
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.unwinding import Graph
@@ -23,18 +24,16 @@ from layoutopt.lowering.classes.families import (
     system_of,
 )
 from layoutopt.lowering.classes.slots import find_slots, settle_digits
-from layoutopt.lowering.elements import classes as classes_module
-from layoutopt.lowering.elements.classes import (
+from layoutopt.lowering.elements import kinds as kinds_module
+from layoutopt.lowering.elements.groups import (
     EdgeList,
     Edges,
     Numbering,
-    _numbered,
-    distinct,
-    find_classes,
-    mix,
-    refine,
+    find_groups,
+    first_alike,
+    free_tensors,
 )
-from layoutopt.lowering.elements.groups import find_groups, first_alike, free_tensors
+from layoutopt.lowering.elements.kinds import _numbered, find_classes, mix, refine
 from tests.lowering.graphs import awkward
 
 # The steps of lifting, each against what it says of single elements
@@ -250,7 +249,7 @@ def test_classes_are_isomorphic(monkeypatch: pytest.MonkeyPatch, few: int) -> No
 
     Merging may miss some symmetric ones, which costs time and never truth.
     """
-    monkeypatch.setattr(classes_module, "FEW", few)
+    monkeypatch.setattr(kinds_module, "FEW", few)
     same = missed = 0
     for seed in range(200):
         edges = random_edges(seed)
@@ -292,8 +291,8 @@ def test_hash_collisions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         salts.append(salt)
         return np.zeros(len(values), np.uint64) if salt < 2 else mix(values, salt)
 
-    monkeypatch.setattr(classes_module, "mix", poor)
-    monkeypatch.setattr(classes_module, "FEW", 0)
+    monkeypatch.setattr(kinds_module, "mix", poor)
+    monkeypatch.setattr(kinds_module, "FEW", 0)
     for more in ([], [(1, 3, 0)]):  # rows of equal length, and of different lengths
         edges = made([], [(0, 0, 0), (1, 1, 1), (2, 2, 0), *more], 3)
         found = find_classes(edges, np.zeros(3, np.int64), np.arange(4) // 3)
@@ -305,7 +304,7 @@ def test_hash_collisions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_stubborn_components_count_as_unlike(monkeypatch: pytest.MonkeyPatch) -> None:
     """When rounds run out, what is left gets colours of its own: never merged, never wrong."""
-    monkeypatch.setattr(classes_module, "ROUNDS", 0)
+    monkeypatch.setattr(kinds_module, "ROUNDS", 0)
     ends = np.array([(0, 1), (2, 3)])
     colour = refine(np.array([0, 0, 1, 1]), np.zeros(4, np.int64), ends, np.zeros(2, np.int64))
     assert len(set(colour.tolist())) == 4

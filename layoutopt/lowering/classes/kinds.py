@@ -25,9 +25,20 @@ from layoutopt.lowering.classes.reduced import (
     reduce_group,
     trace_group,
 )
-from layoutopt.lowering.elements.classes import Classes, find_classes
-from layoutopt.lowering.elements.groups import Group, PrecedenceConflicts, first_alike, sources_of
-from layoutopt.lowering.elements.kinds import GroupKind, first_uses, origins_of, represent
+from layoutopt.lowering.elements.groups import (
+    Group,
+    PrecedenceConflicts,
+    first_alike,
+    first_uses,
+    sources_of,
+)
+from layoutopt.lowering.elements.kinds import (
+    Classes,
+    GroupKind,
+    find_classes,
+    origins_of,
+    represent,
+)
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 

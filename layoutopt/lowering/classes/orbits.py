@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from layoutopt.base.errors import SizeError
+from layoutopt.base.numbers import distinct
 from layoutopt.graphs.locations import mapping_of
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import NOTHING, TensorRun, cut_regions, system_of
@@ -32,8 +33,8 @@ from layoutopt.lowering.classes.runs import (
     segments_of,
 )
 from layoutopt.lowering.classes.slots import Slotted, find_slots, settle_digits
-from layoutopt.lowering.elements.classes import EdgeList, Edges, Numbering, distinct, find_classes
-from layoutopt.lowering.elements.groups import Group
+from layoutopt.lowering.elements.groups import EdgeList, Edges, Group, Numbering
+from layoutopt.lowering.elements.kinds import find_classes
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 from layoutopt.tiles.blocks import TileMap

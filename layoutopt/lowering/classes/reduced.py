@@ -18,13 +18,13 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt.base.errors import InternalError, SizeError
-from layoutopt.base.numbers import ranges
+from layoutopt.base.numbers import distinct, ranges
 from layoutopt.graphs.locations import mapping_of
 from layoutopt.graphs.ops import Array
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import NOTHING, VIEW
 from layoutopt.lowering.classes.orbits import Orbits
-from layoutopt.lowering.elements.classes import EdgeList, Edges, Numbering, distinct, numbering
+from layoutopt.lowering.elements.groups import EdgeList, Edges, Numbering, numbering
 from layoutopt.network.problem import IntArray, WeightArray
 
 
@@ -142,7 +142,8 @@ def cell_times(
     above, below = _ratios(orbits, rows)
     pairs, which = distinct([above, below])
     numbers = [known.setdefault(Fraction(n, d), len(known)) for n, d in pairs.T.tolist()]
-    return np.array(numbers)[which][inverse]
+    found: IntArray = np.array(numbers)[which][inverse]
+    return found
 
 
 def cell_sets(cells: Representatives, part: int, index: Sequence[IntArray]) -> IntArray:
@@ -227,7 +228,7 @@ def reduce_group(
 ) -> Reduced:
     """Trace the representative cells of a group; values of pairs are in one unit.
 
-    ``tiles`` is that of :func:`~layoutopt.lowering.elements.classes.numbering`.
+    ``tiles`` is that of :func:`~layoutopt.lowering.elements.groups.numbering`.
     """
     traced = trace_group(graph, orbits, tiles)
     builder = _Edges(traced)
@@ -240,7 +241,7 @@ def reduce_group(
 def trace_group(graph: GraphStore, orbits: Orbits, tiles: int = 0) -> TracedCells:
     """Trace the representative cells of all parts; raise ``SizeError`` if there are too many.
 
-    ``tiles`` is that of :func:`~layoutopt.lowering.elements.classes.numbering`.
+    ``tiles`` is that of :func:`~layoutopt.lowering.elements.groups.numbering`.
     """
     cells = keep_cells(orbits)
     count = sum(math.prod(cells.shape(p)) for p in range(len(orbits.slotted.of)))

@@ -1,14 +1,18 @@
-"""Groups, the parts of a graph that share no free element, and barriers that exclude each other.
+"""Groups, the parts of a graph that share no free element, and the elements of groups.
 
 A tensor is *free* if some of its elements come from a sink.  Two sinks are in one group if
 ops or ValuedPairs link them through free tensors.  Groups do not interact, except through
-barrier order; tensors with no free element do not link groups, every group takes its own
-copy of them.  Groups of equal *key* are the same problem and are solved once.
+barrier order; tensors with no free element do not link groups, every group takes its own copy of
+them.  Groups of equal *key* are the same problem and are solved once.
 
 Taking a location of barrier ``b`` for an element that barrier ``c`` reads means that ``b`` comes
 before ``c``.  Only barriers on a cycle of such possible arcs and of arcs that are there anyway
 (``c`` reads an output of ``b``) need any care.  The cycles are looked for on tensors first,
 generously; only what is found there is then looked at element by element.
+
+The element graph of a group has the pairs of its elements.  Index arrays of numbered root elements
+flow through the views of a graph (:mod:`layoutopt.graphs.locations`); what comes out says, for each
+element of any tensor, which sink element it is or which location it has.
 """
 
 from __future__ import annotations
@@ -17,9 +21,10 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from layoutopt.base.numbers import unique
-from layoutopt.graphs.locations import FixedElements, Tiled, flow
+from layoutopt.graphs.locations import FixedElements, Tiled, flow, mapping_of
 from layoutopt.graphs.ops import Array, KeepsOrder, Kind, Source, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.network.components import components, reached, strong_components
@@ -159,26 +164,24 @@ def _tensor_key(
 
 @dataclass(frozen=True, eq=False)
 class PrecedenceConflicts:
-    """The barriers that can exclude each other."""
+    """The barriers that can exclude each other; by default there are none."""
 
-    barriers: tuple[int, ...]  # op numbers, in the order in which they are numbered elsewhere
-    arcs: IntArray  # shape (a, 2): the second barrier reads an output of the first
+    # op numbers, in the order in which they are numbered elsewhere
+    barriers: tuple[int, ...] = ()
+    # shape (a, 2): the second barrier reads an output of the first
+    arcs: IntArray = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     # the distinct sets of barriers that read some element; the first is empty
-    reader_sets: list[tuple[int, ...]]
+    reader_sets: list[tuple[int, ...]] = field(default_factory=lambda: [()])
     # for sinks of contested groups, by tensor number: for each element the index of its set in
     # `reader_sets`
-    readers: dict[int, IntArray]
-    groups: frozenset[int]  # numbers of the groups in which the choice of locations is limited
+    readers: dict[int, IntArray] = field(default_factory=dict)
+    # numbers of the groups in which the choice of locations is limited
+    groups: frozenset[int] = frozenset()
 
     @property
     def lifted(self) -> bool:
         """Whether readers are known of cells, not of elements."""
         return bool(self.groups) and not self.readers
-
-
-def no_conflicts() -> PrecedenceConflicts:
-    """Return that order limits nothing."""
-    return PrecedenceConflicts((), np.zeros((0, 2), np.int64), [()], {}, frozenset())
 
 
 def find_conflicts(
@@ -257,8 +260,6 @@ def find_cycles(
     is given them, from a group or such a sink to each barrier that reads it, and from a barrier
     to each that reads it.
     """
-    if not any(op.kind is Kind.BARRIER for op in graph.ops):
-        return (), set()
     links: list[tuple[tuple[str, int], tuple[str, int]]] = []
     for t in given.origins:
         for origin in given.tensors(t):
@@ -300,3 +301,202 @@ def _readable(graph: GraphStore) -> list[frozenset[int]]:
             for t in graph.op_outputs[i]:
                 read[t] = frozenset((t,))
     return read
+
+
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """The root elements of a group, numbered.
+
+    Sink elements come first, then the locations of fixed tensors without a mapping, then
+    the distinct values of all mappings.
+    """
+
+    sinks: tuple[int, ...]  # the free root tensors, in the order of their numbers
+    fixed: tuple[int, ...]  # the other root tensors
+    # first number of each tensor of `sinks` and then of `fixed`; a fixed tensor with a mapping has
+    # no numbers of its own. Its last entry is the first of the mappings
+    starts: NDArray[np.int64]
+    free: int  # number of sink elements
+    pool: tuple[int | str, ...]  # the distinct mapping values, in order of their numbers
+    total: int  # number of root elements and locations
+
+    @property
+    def dtype(self) -> np.dtype[np.int32] | np.dtype[np.int64]:
+        """The smallest integer type that holds every number."""
+        return np.dtype(np.int32) if self.total < 2**31 else np.dtype(np.int64)
+
+    def own(self, graph: GraphStore, t: int) -> Array:
+        """Return the numbers of the locations that a root tensor has of its own, flat.
+
+        They are -1 where the group does not know a location.
+        """
+        mapping = mapping_of(graph, t)
+        if mapping is not None:
+            return mapping.places(self.place()).astype(self.dtype)
+        count = size(graph.shapes[t])
+        if t not in self.fixed:
+            return np.full(count, -1, self.dtype)
+        start = int(self.starts[len(self.sinks) + self.fixed.index(t)])
+        return np.arange(start, start + count, dtype=self.dtype)
+
+    def place(self) -> dict[int | str, int]:
+        """Return the number of each mapping value."""
+        return {value: int(self.starts[-1]) + k for k, value in enumerate(self.pool)}
+
+    def locate(self, graph: GraphStore, tensors: Array, elements: Array) -> Array:
+        """Return the numbers of locations; -1 where the group knows none, or the tensor is -1.
+
+        Locations are given as root tensors and flat elements.
+        """
+        where = np.full(len(tensors), -1, self.dtype)
+        for t in unique(tensors[tensors >= 0]).tolist():
+            here = np.flatnonzero(tensors == t)
+            where[here] = self.own(graph, t)[elements[here]]
+        return where
+
+
+def number_roots(graph: GraphStore, group: Group, tiles: int = 0) -> Numbering:
+    """Number the root elements of a group; ``tiles`` is that of :func:`numbering`."""
+    sizes = [
+        0 if t in group.fixed and mapping_of(graph, t) is not None else size(graph.shapes[t])
+        for t in (*group.sinks, *group.fixed)
+    ]
+    return numbering(graph, group.sinks, group.fixed, sizes, tiles)
+
+
+def numbering(
+    graph: GraphStore,
+    sinks: tuple[int, ...],
+    fixed: tuple[int, ...],
+    sizes: Sequence[int],
+    tiles: int,
+) -> Numbering:
+    """Return numbers of so many elements of each free and then each fixed root tensor.
+
+    The names ``0 .. tiles-1`` come first in the pool, whether they occur or not.
+    """
+    pool: dict[int | str, None] = dict.fromkeys(range(tiles))
+    for t in fixed:
+        mapping = mapping_of(graph, t)
+        pool.update(dict.fromkeys(mapping.used() if mapping is not None else ()))
+    starts = np.cumsum([0, *sizes], dtype=np.int64)
+    free, total = int(starts[len(sinks)]), int(starts[-1]) + len(pool)
+    return Numbering(sinks, fixed, starts, free, tuple(pool), total)
+
+
+def root_arrays(
+    graph: GraphStore, group: Group, numbers: Numbering, given: FixedElements
+) -> dict[int, Array]:
+    """Return the root numbers of the elements of each root tensor, shaped."""
+    arrays = {}
+    for t in group.tensors:
+        kind = graph.ops[graph.producers[t]].kind
+        if kind is Kind.SINK:
+            arrays[t] = _sink_array(graph, numbers, given, t).reshape(graph.shapes[t])
+        elif kind is not Kind.VIEW:
+            arrays[t] = numbers.own(graph, t).reshape(graph.shapes[t])
+    return arrays
+
+
+def _sink_array(graph: GraphStore, numbers: Numbering, given: FixedElements, t: int) -> Array:
+    """Return the numbers of a sink's elements, and of their locations where these are given."""
+    start = int(numbers.starts[numbers.sinks.index(t)]) if t in numbers.sinks else 0
+    flat = np.arange(start, start + size(graph.shapes[t]), dtype=numbers.dtype)
+    if t not in given.origins:
+        return flat
+    taken = numbers.locate(graph, *given.origins[t])
+    return np.where(taken >= 0, taken, flat)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeList:
+    """Edges with their values; parallel ones are not merged."""
+
+    first: IntArray  # a free element each
+    second: IntArray  # another free element, or a location
+    value: IntArray  # index of the value in :attr:`Edges.values`
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """All edges of a group."""
+
+    numbers: Numbering  # how roots are numbered
+    values: tuple[int, ...]  # the distinct values of edges, as multiples of the graph's unit
+    agree: EdgeList  # edges between two different free elements
+    earn: EdgeList  # edges between a free element and a location
+    constant: int  # what is earned whatever is chosen, in the graph's unit
+
+
+def edges_of(
+    graph: GraphStore, group: Group, values: list[int], given: FixedElements, tiles: int = 0
+) -> Edges:
+    """Trace a group and collect its edges; values are those of the graph's pairs, in one unit."""
+    numbers = number_roots(graph, group, tiles)
+    arrays = flow(
+        graph,
+        root_arrays(graph, group, numbers, given),
+        {t for p in group.pairs for t in graph.pairs[p][:2]},
+    )
+    index: dict[int, int] = {}
+    agree: list[tuple[Array, Array, int]] = []
+    earn: list[tuple[Array, Array, int]] = []
+    constant = 0
+    for p in group.pairs:
+        a, b, _ = graph.pairs[p]
+        if values[p] == 0:
+            continue
+        kind = index.setdefault(values[p], len(index))
+        x, y = _aligned(arrays[a], arrays[b])
+        differ = x != y
+        constant += values[p] * int(len(x) - np.count_nonzero(differ))
+        x_free, y_free = x < numbers.free, y < numbers.free
+        agree.append((*_where(x_free & y_free & differ, x, y), kind))
+        earn.append((*_where(x_free & ~y_free, x, y), kind))
+        earn.append((*_where(~x_free & y_free, y, x), kind))
+    return Edges(numbers, tuple(index), _list(agree, numbers), _list(earn, numbers), constant)
+
+
+def _aligned(x: Array, y: Array) -> tuple[Array, Array]:
+    """Return two arrays flat, in the order in which the first lies in memory, which is faster."""
+    axes = np.argsort([-abs(step) for step in x.strides], kind="stable")
+    return x.transpose(axes).reshape(-1), y.transpose(axes).reshape(-1)
+
+
+def _where(keep: NDArray[np.bool_], x: Array, y: Array) -> tuple[Array, Array]:
+    return (x, y) if keep.all() else (x[keep], y[keep])
+
+
+def _list(parts: list[tuple[Array, Array, int]], numbers: Numbering) -> EdgeList:
+    none = [np.zeros(0, numbers.dtype)]
+    counts = [len(x) for x, _, _ in parts]
+    largest = max((kind for _, _, kind in parts), default=0)
+    kinds = np.array([kind for _, _, kind in parts], np.min_scalar_type(-largest - 1))
+    return EdgeList(
+        np.concatenate(none + [x for x, _, _ in parts]),
+        np.concatenate(none + [y for _, y, _ in parts]),
+        np.repeat(kinds, counts),
+    )
+
+
+def first_uses(
+    graph: GraphStore,
+    pool: Sequence[int | str],
+    parts: Iterable[tuple[int, int, int, int]],
+    memory: int,
+) -> IntArray:
+    """Return number and flat element of the part that first has each location of the pool.
+
+    Parts are numbers, tensors, and their first element and number of elements there.  On a tile
+    memory, which counts as part ``memory``, locations are tiles, and its elements.
+    """
+    if graph.tile_memory is not None:
+        return np.array([(memory, int(tile)) for tile in pool], np.int64).reshape(-1, 2)
+    place = {value: k for k, value in enumerate(pool)}
+    firsts = np.full((len(place), 2), -1)
+    for number, t, start, count in parts:
+        mapping = mapping_of(graph, t)
+        for value, element in () if mapping is None else mapping.firsts(start, count):
+            if firsts[place[value], 0] < 0:
+                firsts[place[value]] = number, element
+    return firsts

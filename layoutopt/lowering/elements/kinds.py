@@ -1,32 +1,338 @@
-"""One kind of group: its representatives as a labelling problem, and the way back."""
+"""Kinds of groups: classes of isomorphic components, and these classes as a labelling problem.
+
+A component's nodes are its free elements and, as nodes of its own, the locations that they
+may earn.  Once no two nodes of a component share a colour, the component is told by its
+*row*: the sorted list of its edges' (colour, colour, value).  Equal rows are isomorphic
+components.  Where there are few kinds of edge, the numbers of each are compared instead of
+rows; otherwise rows are grouped by hash and then compared entry by entry, so that no hash
+collision can merge two classes.  The problem has one component of each class, its
+representative; its labels are written out for all.
+
+All of this is one module, as its steps hand on the same arrays of elements and their colours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from layoutopt.base.numbers import distinct, unique
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box
 from layoutopt.boxes.merge import boxes_of
-from layoutopt.graphs.locations import FixedElements, Origins, mapping_of
+from layoutopt.graphs.locations import FixedElements, Origins
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.elements.classes import (
-    Classes,
+from layoutopt.lowering.elements.groups import (
     EdgeList,
     Edges,
+    Group,
     Numbering,
+    PrecedenceConflicts,
     edges_of,
-    find,
-    find_classes,
-    owners,
+    first_uses,
 )
-from layoutopt.lowering.elements.groups import Group, PrecedenceConflicts
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray, merge_parallel
+
+FEW = 16  # up to so many colours, or kinds of edge, are looked at one by one; more are sorted
+
+
+def owners(component: IntArray, labels: IntArray) -> IntArray:
+    """Return for each node the first node of its component that has its label."""
+    index = distinct([component, labels])[1]
+    owner: IntArray = np.unique(index, return_index=True)[1][index]
+    return owner
+
+
+def find(
+    table: tuple[IntArray, IntArray, IntArray], component: IntArray, colour: IntArray
+) -> IntArray:
+    """Look components and colours up in a table of component, colour and thing.
+
+    Everything is there; equal component and colour mean equal things.
+    """
+    owner, kind, thing = table
+    wanted = unique(colour)
+    found = np.empty(len(component), thing.dtype)
+    if len(wanted) <= FEW:
+        seen = np.zeros(int(owner.max(initial=0)) + 1, thing.dtype)
+        for one in wanted:
+            have, want = kind == one, colour == one
+            seen[owner[have]] = thing[have]
+            found[want] = seen[component[want]]
+        return found
+    width = np.int64(max(int(kind.max()), int(wanted[-1])) + 1)
+    key = owner * width + kind
+    order = np.argsort(key)
+    at = np.searchsorted(key[order], component * width + colour)
+    return thing[order[at]]
+
+
+MANY = 256  # above so many colours, twins are found by sorting
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Components of a group's free elements, and their classes."""
+
+    component: IntArray  # component of each free element
+    class_of: IntArray  # class of each component; -1 for an element that no edge touches
+    copies: IntArray  # number of components in each class
+    representative: IntArray  # one component of each class
+    node_colour: IntArray  # colour of each free element; no two of one component share one
+    # colour of each earn edge's location; no two locations of one component share one
+    label_colour: IntArray
+
+
+def find_classes(edges: Edges, node_colour: IntArray, location_colour: IntArray) -> Classes:
+    """Split a group into components and find which are isomorphic.
+
+    Elements of different colours, small integers, are never matched with each other; nor are
+    locations, whose colours are by number less the number of free elements.
+    """
+    component, count = _components(edges.agree, edges.numbers.free)
+    label_colour = location_colour[edges.earn.second - edges.numbers.free]
+    odd = np.zeros(count, bool)
+    if len(edges.agree.first):
+        _mark_twins(odd, component, np.arange(edges.numbers.free), node_colour)
+    _mark_twins(odd, component[edges.earn.first], edges.earn.second, label_colour)
+    if odd.any():
+        node_colour, label_colour = _refined(edges, component, odd, node_colour, label_colour)
+    where = np.concatenate([component[edges.agree.first], component[edges.earn.first]])
+    kind = _kinds(edges, node_colour, label_colour)
+    class_of, copies, first = _classified(where, kind, count)
+    return Classes(component, class_of, copies, first, node_colour, label_colour)
+
+
+def _components(agree: EdgeList, free: int) -> tuple[IntArray, int]:
+    if not len(agree.first):
+        return np.arange(free, dtype=agree.first.dtype), free
+    count, component = components(free, agree.first, agree.second)
+    return component, count
+
+
+def _mark_twins(
+    odd: NDArray[np.bool_], component: IntArray, things: IntArray, colour: IntArray
+) -> None:
+    """Mark components in which two different things have one colour."""
+    colours = int(colour.max(initial=-1)) + 1
+    if colours > MANY:
+        order = np.lexsort((things, colour, component))
+        where, shade, thing = component[order], colour[order], things[order]
+        same = (where[1:] == where[:-1]) & (shade[1:] == shade[:-1])
+        odd[where[1:][same & (thing[1:] != thing[:-1])]] = True
+        return
+    seen = np.zeros(len(odd), things.dtype)
+    for one in range(colours):
+        here = colour == one
+        where, thing = component[here], things[here]
+        seen[where] = thing
+        odd[where[seen[where] != thing]] = True
+
+
+Hash = NDArray[np.uint64]
+
+ROUNDS = 200  # refinement steps after which the remaining components count as unlike any other
+
+
+def mix(values: NDArray[Any], salt: int = 0) -> Hash:
+    """Return well spread 64-bit hashes (the finaliser of SplitMix64)."""
+    x = values.astype(np.uint64) + np.uint64((salt * 0x9E3779B97F4A7C15 + 0x1234567) % 2**64)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def refine(component: IntArray, colour: IntArray, ends: IntArray, kind: IntArray) -> IntArray:
+    """Return colours that tell all nodes of each component apart, as small integers.
+
+    Colours of nodes that are given are the same for all components; ``kind`` is what tells edges,
+    shape ``(m, 2)``, apart.
+    """
+    hashes = mix(colour, 1)
+    label = mix(kind, 2)
+    alike = -1
+    for step in range(ROUNDS):
+        first, twins = _twins(component, hashes)
+        if not len(twins):
+            break
+        if len(twins) == alike:  # refinement is stuck: single one node out per component
+            chosen = _one_each(component[first], first)
+            hashes[chosen] = mix(hashes[chosen], 3 + step)
+        alike = len(twins)
+        around = np.zeros_like(hashes)
+        np.add.at(around, ends[:, 0], mix(hashes[ends[:, 1]] ^ label, 4))
+        np.add.at(around, ends[:, 1], mix(hashes[ends[:, 0]] ^ label, 4))
+        hashes = mix(hashes + around, 5)
+    colours = np.unique(hashes, return_inverse=True)[1]
+    _, twins = _twins(component, colours)
+    left = np.isin(component, component[twins])
+    colours[left] = len(colours) + np.flatnonzero(left)
+    return colours
+
+
+def _twins(component: IntArray, colour: NDArray[Any]) -> tuple[IntArray, IntArray]:
+    """Return the nodes that share component and colour with a later, or an earlier, one."""
+    order = np.lexsort((colour, component))
+    c, h = component[order], colour[order]
+    equal = np.flatnonzero((c[1:] == c[:-1]) & (h[1:] == h[:-1]))
+    return order[equal], order[equal + 1]
+
+
+def _one_each(component: IntArray, nodes: IntArray) -> IntArray:
+    """Return one of the nodes for each of their components: the first listed."""
+    _, where = np.unique(component, return_index=True)
+    return nodes[where]
+
+
+def _refined(
+    edges: Edges,
+    component: IntArray,
+    odd: NDArray[np.bool_],
+    node_colour: IntArray,
+    label_colour: IntArray,
+) -> tuple[IntArray, IntArray]:
+    """Return the colours, new ones in odd components, so that none has twins."""
+    nodes = np.flatnonzero(odd[component])
+    place = np.zeros(len(component), np.int64)
+    place[nodes] = np.arange(len(nodes))
+    bonds = odd[component[edges.agree.first]]
+    ties = np.flatnonzero(odd[component[edges.earn.first]])
+    tied = edges.earn.first[ties]
+    # A location counts once in each component.
+    key = component[tied] * np.int64(edges.numbers.total) + edges.earn.second[ties]
+    _, first, local = np.unique(key, return_index=True, return_inverse=True)
+    top = int(node_colour.max(initial=0)) + 1
+    colours = refine(
+        np.concatenate([component[nodes], component[tied[first]]]),
+        np.concatenate([node_colour[nodes], label_colour[ties[first]].astype(np.int64) + top]),
+        np.concatenate(
+            [
+                np.column_stack(
+                    [place[edges.agree.first[bonds]], place[edges.agree.second[bonds]]]
+                ),
+                np.column_stack([place[tied], len(nodes) + local]),
+            ]
+        ),
+        np.concatenate([edges.agree.value[bonds], edges.earn.value[ties]]),
+    )
+    top = max(top, int(label_colour.max(initial=0)) + 1)
+    node_colour, label_colour = node_colour.astype(np.int64), label_colour.astype(np.int64)
+    node_colour[nodes] = top + colours[: len(nodes)]
+    label_colour[ties] = top + colours[len(nodes) :][local]
+    return node_colour, label_colour
+
+
+def _kinds(edges: Edges, node_colour: IntArray, label_colour: IntArray) -> IntArray:
+    """Return the kind of every edge, those that agree first.
+
+    Two edges have one kind if their ends' colours and their values are equal, and they
+    both agree or both earn.
+    """
+    one, two = node_colour[edges.agree.first], node_colour[edges.agree.second]
+    near = np.concatenate([np.minimum(one, two), node_colour[edges.earn.first]])
+    far = np.concatenate([np.maximum(one, two), label_colour])
+    earns = np.repeat([False, True], [len(edges.agree.first), len(edges.earn.first)])
+    value = np.concatenate([edges.agree.value, edges.earn.value])
+    return _numbered([near, far, value, earns])
+
+
+def _numbered(columns: Sequence[IntArray]) -> IntArray:
+    """Return equal numbers for equal rows of a table: mixed radix, packed when large."""
+    number: IntArray = np.zeros(len(columns[0]), np.int32)
+    size = 1
+    for column in columns:
+        width = int(column.max(initial=0)) + 1
+        if size * width >= 2**62:
+            number, size = _packed(number, size)
+        size *= width
+        kind = np.int32 if size < 2**31 else np.int64
+        number = number.astype(kind, copy=False) * width + column
+    return _packed(number, size)[0]
+
+
+def _packed(number: IntArray, size: int) -> tuple[IntArray, int]:
+    """Return the same partition by numbers ``0 .. n-1``, in the same order, and ``n``."""
+    if size > 2 * len(number) + 2**16:
+        values, packed = np.unique(number, return_inverse=True)
+        return packed, len(values)
+    seen = np.zeros(size, bool)
+    seen[number] = True
+    rank = np.cumsum(seen, dtype=np.int32 if size < 2**31 else np.int64) - 1
+    return rank[number], int(rank[-1]) + 1 if size else 0
+
+
+def _classified(where: IntArray, kind: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return each component's class by edges ``(where, kind)``; each class's size and first."""
+    kinds = int(kind.max(initial=-1)) + 1
+    if kinds <= FEW:
+        return _counted(where, kind, kinds, count)
+    key = np.sort(where * np.int64(kinds) + kind)
+    return _grouped(key // kinds, key % kinds, count)
+
+
+def _counted(
+    where: IntArray, kind: IntArray, kinds: int, count: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Classify components by how many edges of each kind they have."""
+    of: IntArray = np.zeros(count, np.int32)
+    classes = 1
+    for one in range(kinds):
+        times, most = _times(where[kind == one], count)
+        width = most + 1
+        wide = np.int32 if classes * width < 2**31 else np.int64
+        of, classes = _packed(of.astype(wide, copy=False) * width + times, classes * width)
+    touched = np.zeros(count, bool)
+    touched[where] = True
+    members = np.flatnonzero(touched)
+    own, classes = _packed(of[members], classes)
+    class_of = np.full(count, -1, own.dtype)
+    class_of[members] = own
+    first = np.zeros(classes, np.int64)
+    first[own[::-1]] = members[::-1]
+    return class_of, np.bincount(own, minlength=classes), first
+
+
+def _times(where: IntArray, count: int) -> tuple[IntArray, int]:
+    """Return how often each number below ``count`` occurs, and the largest of that."""
+    once: IntArray = np.zeros(count, np.int8)
+    once[where] = 1
+    if np.count_nonzero(once) == len(where):
+        return once, int(len(where) > 0)
+    times = np.bincount(where, minlength=count)
+    return times, int(times.max())
+
+
+def _grouped(where: IntArray, kind: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Group components by equal rows: class of each, size and first member of each class."""
+    starts = np.flatnonzero(np.r_[True, where[1:] != where[:-1]]) if len(where) else where[:0]
+    present = where[starts]
+    lengths = np.diff(np.r_[starts, len(where)])
+    salt = 0
+    while True:
+        hashes = np.add.reduceat(mix(kind, salt), starts) if len(starts) else starts
+        _, first, of = np.unique(hashes, return_index=True, return_inverse=True)
+        if _confirmed(kind, starts, lengths, first[of]):
+            break
+        salt += 1  # two kinds of component met in one hash: hash again
+    class_of = np.full(count, -1, np.int64)
+    class_of[present] = of
+    return class_of, np.bincount(of, minlength=len(first)), present[first]
+
+
+def _confirmed(kind: IntArray, starts: IntArray, lengths: IntArray, model: IntArray) -> bool:
+    """Return whether every row equals, entry by entry, the row that it is said to equal."""
+    if not np.array_equal(lengths, lengths[model]):
+        return False
+    shift = np.repeat(starts[model] - starts, lengths)
+    return np.array_equal(kind, kind[np.arange(len(kind)) + shift])
+
 
 LayoutDict = dict[str, tuple[Piece, ...]]
 
@@ -342,29 +648,6 @@ class GroupKind:
             pooled = where >= numbers.starts[-1]
             tensor[pooled], element[pooled] = firsts[element[pooled]].T
         return tensor, element
-
-
-def first_uses(
-    graph: GraphStore,
-    pool: Sequence[int | str],
-    parts: Iterable[tuple[int, int, int, int]],
-    memory: int,
-) -> IntArray:
-    """Return number and flat element of the part that first has each location of the pool.
-
-    Parts are numbers, tensors, and their first element and number of elements there.  On a tile
-    memory, which counts as part ``memory``, locations are tiles, and its elements.
-    """
-    if graph.tile_memory is not None:
-        return np.array([(memory, int(tile)) for tile in pool], np.int64).reshape(-1, 2)
-    place = {value: k for k, value in enumerate(pool)}
-    firsts = np.full((len(place), 2), -1)
-    for number, t, start, count in parts:
-        mapping = mapping_of(graph, t)
-        for value, element in () if mapping is None else mapping.firsts(start, count):
-            if firsts[place[value], 0] < 0:
-                firsts[place[value]] = number, element
-    return firsts
 
 
 def memory_needed(graph: GraphStore, group: Group) -> int:
