@@ -21,9 +21,9 @@ from layoutopt.base.numbers import nearest, to_decimal
 from layoutopt.base.result import Result, UnwindingResult
 from layoutopt.check.elements import Evaluation, ceiling, counts, evaluate, most
 from layoutopt.check.matching import Layouts
-from layoutopt.graphs.locations import check_graph
+from layoutopt.graphs.locations import check_graph, hooked
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import apply_hook_mode, hooked, tiled
+from layoutopt.graphs.tiling import apply_hook_mode, tiled
 from layoutopt.io.instance import known_hash
 from layoutopt.lowering.assignment import (
     START_LIMIT,
@@ -142,8 +142,8 @@ def unwind(
     limits = limited(time_limit, gap, seed, workers, progress)
     chosen = _checked_input(graph, find(solver), start)
     kept, first = by_name(graph, fixed, "fixed"), by_name(graph, start, "start")
-    share = CERTIFYING if certificate else 0.0
-    call = Call(begin(apply_hook_mode(graph, barriers), kept, first), limits, share)
+    seen = apply_hook_mode(graph, barriers) if barriers is not None or hooked(graph) else graph
+    call = Call(begin(seen, kept, first), limits, CERTIFYING if certificate else 0.0)
     with interruptible(limits):
         secure(call, chosen)
         answer = certified(call, check_layouts(call, find_layouts(call, chosen), chosen))
@@ -318,7 +318,8 @@ def _other(call: Call, solver: Entry, graph: GraphStore) -> Result:
 def lower_and_solve(call: Call, solver: Entry) -> Result:
     """Lower the graph to a labelling problem, solve it, and restore layouts."""
     given = call.begun.given
-    lowered = call.phase("trace", lambda: lower(tiled(call.graph), call.limits, given))
+    graph = call.graph if call.graph.tile_memory is None else tiled(call.graph)
+    lowered = call.phase("trace", lambda: lower(graph, call.limits, given))
     call.size |= lowered.size
     solution = solve_problem(call, lowered, solver)
     labels = solution.labelling

@@ -12,7 +12,7 @@ from benchmarks.agreement.partners import PARTNERS, Claim
 from benchmarks.agreement.stated import stated, waits, where, worth
 from layoutopt.base.errors import SizeError
 from layoutopt.check.elements import Evaluation, by_elements, by_pieces
-from layoutopt.graphs.tiling import hooked
+from layoutopt.graphs.locations import hooked
 
 SPECIFICATION = "check"
 """Elements, pieces and the mathematical statement, on all layouts found and on random ones."""

@@ -17,8 +17,8 @@ from layoutopt.base.numbers import to_integers
 from layoutopt.base.result import Result, Status, UnwindingResult
 from layoutopt.certify.unwinding import certify
 from layoutopt.check.claims import violations
-from layoutopt.graphs.locations import FixedElements
-from layoutopt.graphs.tiling import hooked, tiled
+from layoutopt.graphs.locations import FixedElements, hooked
+from layoutopt.graphs.tiling import tiled
 from layoutopt.io.certificate import check_certificate
 from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.io.result import parse_document, result_bytes
@@ -166,7 +166,8 @@ def _through_files(case: Case) -> Claim:
 
 def _by_classes(method: str, case: Case) -> Claim:
     """Ask a method on what lifting makes of the graph, however small it is."""
-    lowered = lower(tiled(case.graph), Limits(), lift_from=0)
+    graph = case.graph if case.graph.tile_memory is None else tiled(case.graph)
+    lowered = lower(graph, Limits(), lift_from=0)
     result: Result = load(method, Takes.LABELLING)(lowered.problem, Limits(), None)
     if result.labelling is None:
         return Claim()

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import groupby
 from typing import TypeAlias, TypeVar
 
@@ -32,19 +32,11 @@ from layoutopt.boxes.equation import Equations
 from layoutopt.check import order
 from layoutopt.check.affine import passed_on
 from layoutopt.check.matching import Layouts, Matching
-from layoutopt.graphs.locations import TILE, Locations
+from layoutopt.graphs.locations import TILE, Locations, hook_of, hooked
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import (
-    TileMaps,
-    check_hooks,
-    hook_of,
-    hooked,
-    memory_of,
-    output_tiles,
-    viewed,
-)
+from layoutopt.graphs.tiling import TileMaps, check_hooks, memory_of, output_tiles, viewed
 from layoutopt.tiles.counting import Counts, counted, on_each
 
 T = TypeVar("T")
@@ -92,9 +84,14 @@ class Located:
     def __init__(self, graph: GraphStore, layouts: Layouts) -> None:
         self.graph, self.layouts = graph, layouts
         self.on_tiles = graph.tile_memory is not None
-        self.numbers, self.maps = Locations(graph), TileMaps(graph)
+        self.numbers = Locations(graph)
         self.dtype = np.dtype(np.int32 if self.numbers.count < 2**31 else np.int64)
         self.found: dict[int, Array] = {}
+
+    @cached_property
+    def maps(self) -> TileMaps:
+        """The tiles of root tensors, on a tile memory."""
+        return TileMaps(self.graph)
 
     def of(self, t: int) -> Array:
         """Return the numbers of a tensor's elements, flat, which are kept."""

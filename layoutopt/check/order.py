@@ -20,10 +20,9 @@ from layoutopt.boxes.equation import Equations
 from layoutopt.check.affine import passed_on
 from layoutopt.check.matching import Layouts, Tracing
 from layoutopt.graphs import ops
-from layoutopt.graphs.locations import TILE
+from layoutopt.graphs.locations import TILE, hook_of
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import hook_of
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from layoutopt.base.limits import Limits
 from layoutopt.check.elements import counts
+from layoutopt.graphs.locations import hooked
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import hooked, relaxed, tiled, viewed
+from layoutopt.graphs.tiling import relaxed, tiled, viewed
 from layoutopt.lowering.lower import lower
 from layoutopt.network.parts import left_over
 from layoutopt.network.problem import Labelling
@@ -22,7 +23,7 @@ def outline(graph: GraphStore) -> dict[str, dict[str, int]]:
     reductions ignore that order.
     """
     plain = relaxed(viewed(graph)) if hooked(graph) else graph
-    lowered = lower(tiled(plain), Limits())
+    lowered = lower(plain if graph.tile_memory is None else tiled(plain), Limits())
     problem, order = lowered.problem, lowered.problem.precedence
     left = left_over(replace(problem, precedence=None))
     barriers = 0 if order is None else order.barriers

@@ -25,12 +25,13 @@ from layoutopt.graphs.locations import (
     checked_array,
     checked_pieces,
     flow,
+    hook_of,
     layout_sink,
 )
 from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import hook_of, root_tiles
+from layoutopt.graphs.tiling import root_tiles
 from layoutopt.pictures import grids
 from layoutopt.pictures.cards import Card, OpCard, Tie
 from layoutopt.pictures.colours import palette

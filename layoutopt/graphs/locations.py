@@ -22,7 +22,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.limits import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Piece, UnwindingResult, outer_sum
-from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size
+from layoutopt.graphs.ops import Array, Barrier, Kind, Shape, Source, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.tiles.blocks import TileMap, tile_map_of
@@ -195,6 +195,17 @@ class Tiled(UnwindingOp, frozen=True, kw_only=True):
         if [tiles.size for tiles in self.tiles] != [*map(size, self.shapes)]:
             raise InputError("a tile map must have one tile per element")
         return self.shapes
+
+
+def hook_of(graph: GraphStore, i: int) -> str | None:
+    """Return the hook that computes the tiles of an op's outputs, if any."""
+    op = graph.ops[i]
+    return op.hook if graph.tile_memory is not None and isinstance(op, Barrier) else None
+
+
+def hooked(graph: GraphStore) -> list[int]:
+    """Return the numbers of the barriers whose outputs' tiles are given by a hook."""
+    return [i for i in range(len(graph.ops)) if hook_of(graph, i) is not None]
 
 
 def mapping_of(graph: GraphStore, t: int) -> LocationMap | None:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import Piece
 from layoutopt.graphs import ops
-from layoutopt.graphs.locations import TILE, Tiled
+from layoutopt.graphs.locations import TILE, Tiled, hook_of, hooked
 from layoutopt.graphs.ops import Array, Kind, Shape, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.tiles.blocks import TileMap, even_steps, tile_map_of
@@ -93,17 +93,6 @@ def _named(op: str) -> Iterator[None]:
         raise InputError(f"{op}: {error.reason}") from error.__cause__
 
 
-def hook_of(graph: GraphStore, i: int) -> str | None:
-    """Return the hook that computes the tiles of an op's outputs, if any."""
-    op = graph.ops[i]
-    return op.hook if graph.tile_memory is not None and isinstance(op, ops.Barrier) else None
-
-
-def hooked(graph: GraphStore) -> list[int]:
-    """Return the numbers of the barriers whose outputs' tiles are given by a hook."""
-    return [i for i in range(len(graph.ops)) if hook_of(graph, i) is not None]
-
-
 def _refuse_hook(graph: GraphStore, i: int) -> None:
     if hook_of(graph, i) is not None:
         name = graph.ops[i].id
@@ -113,10 +102,8 @@ def _refuse_hook(graph: GraphStore, i: int) -> None:
 def tiled(graph: GraphStore) -> GraphStore:
     """Return a graph whose sources, fixed points and barriers are placed on their tiles.
 
-    Tensors keep their numbers.  A graph without a tile memory is returned unchanged.
+    Tensors keep their numbers.  The graph has a tile memory and no hooks.
     """
-    if graph.tile_memory is None:
-        return graph
     for i, op in enumerate(graph.ops):
         if op.id == TILE:
             raise InputError(f"op {TILE!r}: the name is reserved in graphs with a tile memory")

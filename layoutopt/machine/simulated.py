@@ -23,14 +23,13 @@ from layoutopt.base.numbers import to_decimal, to_integers, unique
 from layoutopt.base.result import Piece, Result
 from layoutopt.boxes.merge import boxes_of
 from layoutopt.check.elements import Located, evaluate
-from layoutopt.graphs.locations import TILE, flow
+from layoutopt.graphs.locations import TILE, flow, hooked
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import (
     Grained,
     coarsen,
     fix_tiles,
-    hooked,
     memory_of,
     opaque,
     output_tiles,

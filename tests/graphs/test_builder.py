@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from layoutopt.base.numbers import exact_decimal, to_decimal, to_integers
 from layoutopt.graphs import ops
-from layoutopt.graphs.locations import flow
+from layoutopt.graphs.locations import flow, hooked
 from layoutopt.graphs.ops import Kind
-from layoutopt.graphs.tiling import check_hooks, hooked, output_tiles, relaxed, viewed
+from layoutopt.graphs.tiling import check_hooks, output_tiles, relaxed, viewed
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.tiles.memory import TileMemory

@@ -317,7 +317,7 @@ def test_what_is_too_irregular_is_traced(
         found = lower(graph, Limits(), lift_from=0)
         assert (found.problem.nodes, found.size) == (expected.problem.nodes, expected.size)
         assert (found.problem.precedence is None) == (expected.problem.precedence is None)
-        monkeypatch.setattr(lowering, "fits", lambda _needed: False)
+        monkeypatch.setattr(lowering, "fits_memory", lambda _needed: False)
         with pytest.raises(SizeError, match=text):
             lower(graph, Limits(), lift_from=0)
 

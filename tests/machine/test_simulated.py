@@ -11,7 +11,8 @@ import pytest
 from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.result import Result, Status
 from layoutopt.check.elements import by_elements
-from layoutopt.graphs.tiling import hooked, opaque, viewed
+from layoutopt.graphs.locations import hooked
+from layoutopt.graphs.tiling import opaque, viewed
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.machine import simulated
 from layoutopt.machine.simulated import solve_hooked

@@ -157,7 +157,7 @@ def test_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert field_of(problem) is not None
     assert field_of(problem, 0.0) is None
     with monkeypatch.context() as little:
-        little.setattr(relaxation, "available", lambda: 1000)
+        little.setattr(relaxation, "available_memory", lambda: 1000)
         assert field_of(problem) is None
     monkeypatch.setattr(relaxation, "CELLS_LIMIT", 3 * len(problem.edges) - 1)
     assert field_of(problem) is None

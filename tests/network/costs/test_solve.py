@@ -169,7 +169,7 @@ def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> Non
                 found = solve_parts(work, Limits(), None, 3)
                 assert found.labels is not None
                 assert opened(problem).value(found.labels) == best == found.bound
-    monkeypatch.setattr(solve, "available", lambda: 2**20)
+    monkeypatch.setattr(solve, "available_memory", lambda: 2**20)
     monkeypatch.setattr(solve, "eliminate", None)
     monkeypatch.setattr(solve, "branch_and_bound", None)
     found = solve_parts(opened(random_problem(1)), Limits(), None, 3)
