@@ -25,7 +25,7 @@ from layoutopt.tiles.memory import PRESETS
 
 Seconds = Annotated[float, Meta(ge=0, le=1e6)]  # limited by what system calls support
 
-Count = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=1, le=10**6)]
 Seeds: TypeAlias = tuple[int, ...] | str
 """Some numbers, or a range such as ``"0..99"``, both ends included."""
 
@@ -123,12 +123,13 @@ def parse_seeds(given: Seeds, place: str) -> tuple[int, ...]:
     """Return the distinct seeds, at least one."""
     found: Sequence[int]
     if isinstance(given, str):
-        ends = re.fullmatch(r"(\d+)\.\.(\d+)", given)
+        ends = re.fullmatch(r"(\d{1,18})\.\.(\d{1,18})", given)
         found = range(int(ends[1]), int(ends[2]) + 1) if ends else ()
     else:
         found = tuple(dict.fromkeys(given))
-    if not found:
-        raise InputError(f"{given!r}: must be numbers, or a range such as '0..99'", place)
+    if not 0 < len(found) <= 10**6 or max(map(abs, found)) >= 2**63:
+        reason = "must be numbers of 64 bits, or a range such as '0..99', a million at most"
+        raise InputError(f"{repr(given)[:40]}: {reason}", place)
     return tuple(found)
 
 

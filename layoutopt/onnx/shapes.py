@@ -87,8 +87,8 @@ def set_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
     """Write the given sizes down, and forget all other symbols but those of inputs."""
     names: dict[str, None] = {}
     for name, size in dims.items():
-        if not isinstance(size, int) or size < 0:
-            raise InputError(f"dimension {name!r}: size {size!r} is no integer of 0 or more")
+        if not isinstance(size, int) or not 0 <= size <= 2**62:
+            raise InputError(f"dimension {name!r}: size {size!r} is no integer of 0 to 2^62")
     for graph in graphs(model.graph):
         inputs = {x.name for x in graph.input}
         for value in (*graph.input, *graph.value_info, *graph.output):
