@@ -299,7 +299,7 @@ def random_inputs(
 
     Numbers are normal.  Raises :class:`NotRun` if an input is no tensor of numbers.
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed % 2**64)
     sizes: dict[str, int] = {}
     values = _inputs(model)
     return {value.name: _random(value, sizes, generator, draw) for value in values}
