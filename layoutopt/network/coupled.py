@@ -485,10 +485,7 @@ class _Part(_Solver):
 
 
 def _stated(work: Work, rows: RowSet) -> tuple[WrittenWork, Programme, int] | None:
-    """Return what is left as a programme of small objective, with rows, and its unit.
-
-    ``None`` where numbers are too large.
-    """
+    """Return what is left as a small programme with rows, and its unit; None if too large."""
     if work.size() >= LARGEST:
         return None
     written = write(work)

@@ -56,10 +56,7 @@ def _steps(layout: Layout, axes: str) -> list[Step]:
 
 
 def _nodes(steps: Iterable[Step], name: str, stem: str, opset: int) -> tuple[list[NodeProto], str]:
-    """Return nodes that take steps from the tensor ``name``, and the name of what they give.
-
-    New names begin with ``stem``.
-    """
+    """Return nodes, named by ``stem``, that take steps from ``name``, and their result's name."""
     from onnx import TensorProto, helper
 
     nodes: list[NodeProto] = []

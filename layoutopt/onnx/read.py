@@ -431,10 +431,7 @@ def listed(counts: Mapping[str, int]) -> str:
 def _measured(
     shaped: ShapedModel, whole: Callable[[], ModelProto], names: set[str]
 ) -> dict[str, TypeProto]:
-    """Return types of tensors as one run on random inputs makes them.
-
-    Raises ``InputError`` if there is no such run.
-    """
+    """Return types of tensors as one run on random inputs makes them, or raise InputError."""
     from onnx import ValueInfoProto, helper
 
     if sum(int(np.prod(x, dtype=object)) for x in shaped.shapes.values()) > MOST_ELEMENTS:
