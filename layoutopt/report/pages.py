@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from layoutopt.base.shown import Part
+from layoutopt.base.table import Part
 from layoutopt.pictures import cards, grids, svg, tiles
 
 AT_NIGHT = {
@@ -97,20 +97,15 @@ joined = Markup("").join
 def page(title: str, kind: str, lead: str, sections: Sequence[Section]) -> str:
     """Return a page: its kind in small letters, title, first part, and sections with a body."""
     shown = [section for section in sections if section.body]
-    return _whole(title, kind=kind, lead=lead, sections=shown)
+    scripted = any('class="sortable"' in section.body for section in shown)
+    return whole(title, kind=kind, lead=lead, sections=shown, scripted=scripted)
 
 
-def whole(title: str, body: str) -> str:
-    """Return a page of any HTML, in the style of all pages."""
-    return _whole(title, sections=None, body=Markup(body))  # noqa: S704
-
-
-def _whole(title: str, **more: Any) -> str:
+def whole(title: str, body: str = "", **more: Any) -> str:
+    """Return a page in the style of all pages: any HTML, or other values of the template."""
     night = svg.at_night(":not(.shades) > svg", AT_NIGHT, "[pointer-events] > *")
-    bodies = [section.body for section in more["sections"] or ()]
-    scripted = any('class="sortable"' in body for body in bodies)
-    template = _environment().get_template("page.html")
-    return template.render(title=title, night=night, scripted=scripted, **more) + "\n"
+    given = {"title": title, "night": night, "body": Markup(body)} | more  # noqa: S704
+    return _environment().get_template("page.html").render(given) + "\n"
 
 
 def notebook(shown: Iterable[Part]) -> str:
