@@ -83,23 +83,20 @@ class Asked:
         Raises ``Refused`` if one is invalid.
         """
         try:
-            return self._arguments()
+            self.objectives()
+            return {
+                "desired": self._desired(),
+                "costs": self._costs(),
+                "objective": self.objective,
+                "free_io": self.free_io,
+                "microsoft": self.microsoft,
+            }
         except InputError as error:
             raise Refused(f"invalid arguments: {error}") from None
 
     def objectives(self) -> tuple[str, ...]:
         """Return the names of the objectives."""
         return parse_objective(self.objective, self.costs is not None)
-
-    def _arguments(self) -> dict[str, Any]:
-        self.objectives()
-        return {
-            "desired": self._desired(),
-            "costs": self._costs(),
-            "objective": self.objective,
-            "free_io": self.free_io,
-            "microsoft": self.microsoft,
-        }
 
     def _desired(self) -> Requirements | None:
         if self.layout is not None:
