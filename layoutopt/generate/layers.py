@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import least
 from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
 
-def at_least(least: int, **numbers: int) -> None:
+def at_least(low: int, **numbers: int) -> None:
     """Refuse numbers that are too small."""
     for name, number in numbers.items():
-        if number < least:
-            raise InputError(f"{name} is {number}; it must be at least {least}")
+        least(name, number, low)
 
 
 def divides(**numbers: int) -> None:

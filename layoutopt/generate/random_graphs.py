@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from math import prod
 
@@ -105,20 +106,18 @@ def random_graph(
     return _Grower(seed, elements, barriers, negative, mappings, empty).grow(ops, pairs)
 
 
+@dataclass
 class _Grower:
-    def __init__(
-        self,
-        seed: int,
-        elements: int,
-        barriers: bool,
-        negative: bool,
-        mappings: bool,
-        empty: float,
-    ) -> None:
-        self.random = random.Random(seed)
-        self.graph = Graph(f"random-{seed}", f"random graph, seed {seed}")
-        self.elements, self.barriers = elements, barriers
-        self.negative, self.mappings, self.empty = negative, mappings, empty
+    seed: int
+    elements: int
+    barriers: bool
+    negative: bool
+    mappings: bool
+    empty: float
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.graph = Graph(f"random-{self.seed}", f"random graph, seed {self.seed}")
         self.tensors: list[Tensor] = []
 
     def grow(self, ops: int, pairs: int) -> Graph:

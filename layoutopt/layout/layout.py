@@ -10,6 +10,7 @@ from math import lcm, prod
 from operator import index
 from typing import SupportsIndex, get_args
 
+from layoutopt.base.errors import check_word
 from layoutopt.layout import glow, onednn, tvm, xla
 from layoutopt.layout.factors import Size
 from layoutopt.layout.parts import (
@@ -78,7 +79,7 @@ class Layout:
         given: object = self.dims
         if isinstance(given, str):
             raise LayoutError(f"a text is read by Layout.parse({given!r})")
-        check_dialect(self.dialect)
+        check_word("dialect", self.dialect, Dialect, error=LayoutError)
 
     @staticmethod
     def parse(text: str, dialect: Dialect | None = None) -> Layout:
@@ -105,7 +106,8 @@ class Layout:
         """
         if not isinstance(text, str):
             raise LayoutError(f"a layout must be a text, got {text!r}")
-        dialect = recognised(text) if dialect is None else check_dialect(dialect)
+        dialect = recognised(text) if dialect is None else dialect
+        check_word("dialect", dialect, Dialect, error=LayoutError)
         if text == UNDEFINED.get(dialect):
             return Layout(dialect=dialect, undefined=True)
         return Layout(READERS[dialect](text), dialect)
@@ -168,7 +170,7 @@ class Layout:
         >>> print(Layout.parse("NHWC").to("onednn", logical="NCHW"))
         acdb
         """
-        check_dialect(dialect)
+        check_word("dialect", dialect, Dialect, error=LayoutError)
         if self.undefined and dialect in UNDEFINED:
             return replace(self, dialect=dialect)
         try:
@@ -340,13 +342,6 @@ def _is_named(extension: str, name: str) -> bool:
 def plain(axes: str) -> Layout:
     """Return the layout of whole axes in an order, outermost first."""
     return Layout(tuple(Dim((Block(axis),)) for axis in axes))
-
-
-def check_dialect(dialect: Dialect) -> Dialect:
-    """Return a dialect if it is one."""
-    if dialect not in DIALECTS:
-        raise LayoutError(f"dialect must be one of {', '.join(DIALECTS)}, got {dialect!r}")
-    return dialect
 
 
 def recognised(text: str) -> Dialect:
