@@ -11,8 +11,7 @@ from layoutopt.base.errors import InputError, printable
 from layoutopt.base.limits import Progress, Stopped
 from layoutopt.base.numbers import number, ratio, seconds
 from layoutopt.base.result import PairScore, Result, UnwindingResult, picture_of
-from layoutopt.base.shown import Figures, Part, Shown, Words
-from layoutopt.base.table import Table
+from layoutopt.base.table import Figures, Part, Shown, Table, Words
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.assignment import Assignment
 from layoutopt.unwinding import unwind

@@ -18,8 +18,7 @@ from layoutopt.base import numbers
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.limits import Stopped
 from layoutopt.base.numbers import number, ratio, seconds
-from layoutopt.base.shown import Figures, Part, Shown, Words
-from layoutopt.base.table import Table
+from layoutopt.base.table import Figures, Part, Shown, Table, Words
 
 Index = NDArray[np.int64]
 

@@ -1,14 +1,18 @@
-"""Tables written as aligned text, CSV or Markdown."""
+"""Tables written as aligned text, CSV or Markdown, and what notebooks show of objects.
+
+Objects are shown as parts, which a template in ``report`` turns into HTML.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from layoutopt.base.entries import imported
 from layoutopt.base.errors import printable
 from layoutopt.base.numbers import more
 
@@ -69,3 +73,37 @@ class Table:
 
 def _markdown_cell(words: str) -> str:
     return printable(" ".join(SIGNS.sub(r"\\\g<0>", words).split()))
+
+
+@dataclass(frozen=True)
+class Words:
+    """A line of text: ``title`` for names, ``soft`` for remarks, ``bad`` for faults."""
+
+    words: str
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """SVG pictures with captions; the caption of a single one is omitted."""
+
+    figures: Sequence[tuple[str, str]]
+
+
+Part: TypeAlias = Words | Table | Figures
+
+
+class Shown:
+    """An object that notebooks show as a sequence of parts."""
+
+    def shown_parts(self) -> Iterable[Part]:
+        """Yield the parts to show."""
+        raise NotImplementedError  # each class has its own
+
+    def to_html(self) -> str:
+        """Return the object as an HTML fragment, as notebooks show it."""
+        html: str = imported("layoutopt.report.pages:notebook")(self.shown_parts())
+        return html
+
+    def _repr_html_(self) -> str:
+        return self.to_html()

@@ -25,7 +25,7 @@ from layoutopt.base.errors import InputError, SizeError
 from layoutopt.base.limits import require
 from layoutopt.base.numbers import number, to_decimal, to_integers
 from layoutopt.base.result import PairScore, Step, pairs_table
-from layoutopt.base.shown import Part, Shown, Words
+from layoutopt.base.table import Part, Shown, Words
 from layoutopt.boxes.box import Box, canonical
 from layoutopt.boxes.cover import Covers
 from layoutopt.boxes.equation import Equations

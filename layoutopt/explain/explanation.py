@@ -12,8 +12,7 @@ from layoutopt.base import files, numbers
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import exact, exact_decimal, more, number
 from layoutopt.base.result import PairScore, Piece, Status, pairs_table
-from layoutopt.base.shown import Part, Shown, Words
-from layoutopt.base.table import Table
+from layoutopt.base.table import Part, Shown, Table, Words
 from layoutopt.graphs.locations import TILE
 
 NAMED = 3  # largest number of names in a sentence

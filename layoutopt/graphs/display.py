@@ -16,8 +16,7 @@ from layoutopt.base import numbers
 from layoutopt.base.errors import errors_at
 from layoutopt.base.numbers import more, number, unique
 from layoutopt.base.result import Piece, UnwindingResult, elements
-from layoutopt.base.shown import Part, Words
-from layoutopt.base.table import Table
+from layoutopt.base.table import Part, Table, Words
 from layoutopt.graphs.locations import (
     TILE,
     Locations,

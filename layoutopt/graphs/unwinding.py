@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.limits import require
-from layoutopt.base.shown import Part, Shown
+from layoutopt.base.table import Part, Shown
 from layoutopt.graphs import growers
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, one_each
 from layoutopt.graphs.locations import flow, locations_of

@@ -17,8 +17,7 @@ import numpy as np
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import exact_decimal, ratio
 from layoutopt.base.result import Piece, UnwindingResult
-from layoutopt.base.shown import Part, Shown
-from layoutopt.base.table import Table
+from layoutopt.base.table import Part, Shown, Table
 from layoutopt.check.elements import Spread, spread, uncovered
 from layoutopt.graphs.locations import check_graph, given_layouts
 from layoutopt.graphs.ops import Kind, SumLike, SumLikeReduce, size

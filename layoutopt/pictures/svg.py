@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import write_bytes
-from layoutopt.base.shown import Figures, Part, Shown
+from layoutopt.base.table import Figures, Part, Shown
 
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 """The words of a name: ``createMatMul_2`` has four."""

@@ -7,8 +7,7 @@ import re
 import pytest
 from markupsafe import Markup
 
-from layoutopt.base.shown import Figures, Words
-from layoutopt.base.table import Table
+from layoutopt.base.table import Figures, Table, Words
 from layoutopt.report import pages
 from layoutopt.report.pages import Cell, Section, parts
 from tests.report.reading import read
