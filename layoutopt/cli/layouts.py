@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.numbers import more
 from layoutopt.base.table import Table
 from layoutopt.cli import options
 from layoutopt.cli.options import argument, option
@@ -171,5 +170,4 @@ def _places(place: Placement) -> str:
     head, rows = [*place.logical.lower(), "offset"], []
     for n, offset in enumerate(np.atleast_1d(place.offsets(index)).tolist()):
         rows.append([*(str(int(along[n])) for along in index), str(offset)])
-    rest = more(count - SHOWN, "element")
-    return Table(head, rows, left=0).text() + (f"\n  {rest}" if rest else "")
+    return Table(head, rows, 0, count - SHOWN, "element").text()

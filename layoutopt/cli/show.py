@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -189,9 +190,9 @@ def simulation_text(found: Simulation) -> str:
     """Return the summary of a simulation, and its longest exchanges."""
     lines = [Table((), found.rows(), left=2).text()]
     if found.phases:
-        lines += ["", found.exchanges(PHASES_SHOWN).text()]
-    if len(found.phases) > PHASES_SHOWN:
-        lines.append(f"  {more(len(found.phases) - PHASES_SHOWN, 'phase')}")
+        hidden = len(found.phases) - PHASES_SHOWN
+        table = replace(found.exchanges(PHASES_SHOWN), hidden=hidden, noun="phase")
+        lines += ["", table.text()]
     return "\n".join(lines)
 
 
@@ -209,9 +210,8 @@ def result_text(result: UnwindingResult) -> str:
         rows = []
         for sink, pieces in list(layouts.items())[:SINKS_SHOWN]:
             rows += [[sink if i == 0 else "", text] for i, text in enumerate(_pieces(sink, pieces))]
-        lines += ["", Table(["sink", "takes the locations of"], rows, left=2).text()]
-    if len(layouts) > SINKS_SHOWN:
-        lines.append(f"  {more(len(layouts) - SINKS_SHOWN, 'sink')}")
+        head = ["sink", "takes the locations of"]
+        lines += ["", Table(head, rows, 2, len(layouts) - SINKS_SHOWN, "sink").text()]
     return "\n".join(lines)
 
 
