@@ -63,13 +63,13 @@ if TYPE_CHECKING:
     from layoutopt.onnx.result import ConversionResult as ConversionResult
     from layoutopt.pictures.svg import Picture as Picture
     from layoutopt.program.lower import lower as lower
-    from layoutopt.program.numpy_target import NumpyTarget as NumpyTarget
     from layoutopt.program.steps import BarrierReady as BarrierReady
     from layoutopt.program.steps import Place as Place
     from layoutopt.program.steps import Run as Run
     from layoutopt.program.steps import Schedule as Schedule
     from layoutopt.program.steps import schedule as schedule
     from layoutopt.program.steps import steps as steps
+    from layoutopt.program.target import NumpyTarget as NumpyTarget
     from layoutopt.program.target import Target as Target
     from layoutopt.reading import read as read
     from layoutopt.registry import heuristic as heuristic
@@ -108,9 +108,8 @@ _NAMES = {
     "onnx.result": "ConversionResult",
     "pictures.svg": "Picture",
     "program.lower": "lower",
-    "program.numpy_target": "NumpyTarget",
     "program.steps": "BarrierReady Place Run Schedule schedule steps",
-    "program.target": "Target",
+    "program.target": "NumpyTarget Target",
     "reading": "read",
     "registry": "heuristic solver",
     "unwinding": "SOLVERS solve unwind",

@@ -15,7 +15,7 @@ import pytest
 from layoutopt.check.affine import carried
 from layoutopt.graphs.ops import AnyOp, Array, Kind
 from layoutopt.program.lower import viewed
-from layoutopt.program.numpy_target import NumpyTarget
+from layoutopt.program.target import NumpyTarget
 from tests.examples.test_calls import operands
 
 PAGE = Path(__file__).with_name("views.txt").read_text().splitlines()

@@ -17,9 +17,8 @@ from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.program.lower import METHODS, lower, parts, viewed
-from layoutopt.program.numpy_target import NumpyTarget
 from layoutopt.program.steps import Place, Schedule, schedule
-from layoutopt.program.target import Views
+from layoutopt.program.target import NumpyTarget, Views
 from layoutopt.unwinding import unwind
 from tests.models.instances import FAMILIES
 from tests.support import refused

@@ -16,7 +16,7 @@ from layoutopt.base.result import Piece, fault, read, written
 from layoutopt.graphs.ops import Array, Shape, Stripes, count_kept
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.program.lower import Loops, obstacle, parts, striped, view, viewed
-from layoutopt.program.numpy_target import NumpyTarget
+from layoutopt.program.target import NumpyTarget
 from tests.support import refused
 
 # A graph's views by a target's ops
