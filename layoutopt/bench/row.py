@@ -171,17 +171,13 @@ def to_csv(rows: Sequence[Row], *, measured: bool = True) -> bytes:
     Traces and pairs are omitted, and measured fields if wanted; the gap is added.
     """
     names = [name for name in _names(measured) if name not in LONG]
-    values = [[*(_cell(getattr(row, name)) for name in names), row.gap] for row in rows]
+    values = [[*(written(name, getattr(row, name)) for name in names), row.gap] for row in rows]
     return Table([*names, "gap"], values).csv().encode()
 
 
 def _names(measured: bool) -> list[str]:
     names = (field.name for field in fields(Row))
     return [name for name in names if measured or name not in MEASURED]
-
-
-def _cell(value: Any) -> Any:
-    return canonical(value) if isinstance(value, dict) else value
 
 
 def to_json(rows: Sequence[Row], *, measured: bool = True) -> bytes:

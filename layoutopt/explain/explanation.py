@@ -327,9 +327,7 @@ FORMAT = "layoutopt/explanation/1"
 
 def explanation_bytes(instance: str, told: PairExplanation | SinkExplanation) -> bytes:
     """Return the bytes of the file of an explanation for the graph of that name."""
-    head: dict[str, Any] = {"format": FORMAT, "instance": instance}
-    about = _pair(told) if isinstance(told, PairExplanation) else _sink(told)
-    return files.encode_lines(head | about)
+    return files.encode_lines({"format": FORMAT, "instance": instance} | _plain(told))
 
 
 PAIR = (
@@ -341,18 +339,13 @@ SINK = ("sink", "elements", "score", "status", "shares", "pairs", "alternatives"
 """Members of a sink explanation's file."""
 
 
-def _pair(told: PairExplanation) -> dict[str, Any]:
-    return {"pair": [told.a, told.b], **{name: _plain(getattr(told, name)) for name in PAIR}}
-
-
-def _sink(told: SinkExplanation) -> dict[str, Any]:
-    return {name: _plain(getattr(told, name)) for name in SINK}
-
-
 def _plain(value: Any) -> Any:
     """Convert a value to JSON; fractions without finite decimals become strings."""
     if isinstance(value, PairExplanation):
-        return _pair(value)
+        members = {name: _plain(getattr(value, name)) for name in PAIR}
+        return {"pair": [value.a, value.b], **members}
+    if isinstance(value, SinkExplanation):
+        return {name: _plain(getattr(value, name)) for name in SINK}
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     if is_dataclass(value):
