@@ -6,7 +6,6 @@ Python's decimal operators round to 28 digits, which may be too few to compare s
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from fractions import Fraction
@@ -120,10 +119,7 @@ def difference(value: Decimal, other: Decimal) -> Decimal:
 
 def share(part: Number, whole: Number) -> float:
     """Return the float nearest to ``part / whole``, infinity on overflow."""
-    exact = Fraction(part) / Fraction(whole)
-    if abs(exact) < sys.float_info.max:
-        return float(exact)
-    return float("inf") if exact > 0 else float("-inf")
+    return nearest(Fraction(part) / Fraction(whole))
 
 
 def relative(part: Number, whole: Number) -> float:

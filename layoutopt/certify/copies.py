@@ -72,11 +72,6 @@ class Components:
         return kind.copies[int(classes.class_of[component])] * len(kind.groups)
 
 
-def named(labels: Sequence[int], count: int) -> list[int]:
-    """Return the distinct labels that are not fresh, ascending."""
-    return sorted({label for label in labels if label < count})
-
-
 MOST = 2 * 10**5  # largest number of boxes in a list
 
 
@@ -185,7 +180,8 @@ class Copies:
                 if sink.size
                 else []
             )
-            boxes = join_on(marks.get(t, _untied(own)), copies.get(t, own), shape, self.equations)
+            mine = marks.get(t, [box.of(0, tag=UNTIED) for box in own])
+            boxes = join_on(mine, copies.get(t, own), shape, self.equations)
             found[t] = join_on(boxes, taken.get(t, own), shape, self.equations)
         return found
 
@@ -261,10 +257,6 @@ def _unrolled(box: FlatBox) -> Iterator[tuple[int, CertifiedBox]]:
         moves = list(zip(index, counting, strict=True))
         mark = box.start + sum(i * at for i, (_, at, _) in moves)
         yield mark, CertifiedBox((), (box.to + sum(i * to for i, (_, _, to) in moves),), loops)
-
-
-def _untied(own: Sequence[CertifiedBox]) -> list[CertifiedBox]:
-    return [box.of(0, tag=UNTIED) for box in own]
 
 
 class Tracer:

@@ -36,7 +36,6 @@ from layoutopt.certify.copies import (
     Tracer,
     decided,
     join_on,
-    named,
 )
 from layoutopt.io.certificate import FORMAT, document_of
 from layoutopt.io.instance import known_hash
@@ -429,7 +428,7 @@ class _Writer:
             every[own.tag[u][0]].add(label)
         for u, label in enumerate(self.labels.tolist()):
             every[own.tag[u][0]].add(label)
-        return [named(sorted(labels), problem.labels) for labels in every]
+        return [sorted(x for x in labels if x < problem.labels) for labels in every]  # not fresh
 
     def _place_terminals(self, found: list[dict[str, Any]], terms: list[list[int]]) -> None:
         """Add the boxes ``(copy, location)`` of all terminals."""

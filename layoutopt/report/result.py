@@ -259,7 +259,7 @@ def report_html(
     why_seconds
         Time limit of explanations in seconds; 0 for none.
     """
-    lead = _lead(result)
+    lead, version = _lead(result), result.version or "of an unknown version"
     if changed(result):
         lead += parts.paragraph("The graph has changed since it was solved: tables only.", "soft")
         result = replace(result, graph=None)
@@ -272,7 +272,7 @@ def report_html(
         Section("tiles", "Tiles", occupancy(result)),
         Section("progress", "Progress", parts.charts(progress_charts(trace))),
         Section("size", "Size and time", _size(result)),
-        words.origin(command, _made(result)),
+        words.origin(command, [("result", f"layoutopt {version}, seed {result.seed}")]),
     ]
     return pages.page(result.instance or "unnamed", "layoutopt · result", lead, sections)
 
@@ -299,9 +299,3 @@ def _size(result: UnwindingResult) -> str:
             bar = parts.bar(spent / total if total else 0.0)
             phases.append([name, seconds(spent, 3), Cell("", bar, kind="bars")])
     return parts.facts(counts) + parts.table(Table(["phase", "seconds", "share"], phases))
-
-
-def _made(result: UnwindingResult) -> list[tuple[str, str]]:
-    return [
-        ("result", f"layoutopt {result.version or 'of an unknown version'}, seed {result.seed}"),
-    ]
