@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from layoutopt.base.errors import InputError
 from layoutopt.generate import networks, resnet, transformer, views
-from layoutopt.generate.layers import at_least, training_step
+from layoutopt.generate.layers import training_step
 from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.graphs.unwinding import Graph
 
@@ -39,8 +39,6 @@ FAMILIES: dict[str, Callable[..., Graph]] = {
 
 NEEDED: dict[str, Setting] = {"seed": 0, "layers": 2, "width": 8}
 """Defaults of parameters without a default in the family's function."""
-
-LEAST = {"elements": 1, "layers": 1, "width": 1, "batch": 1}  # smallest values of parameters
 
 
 def parameters(family: str) -> dict[str, Setting]:
@@ -72,8 +70,6 @@ def generate(family: str, settings: Mapping[str, str]) -> Graph:
     chosen = {name: _value(name, text, defaults[name]) for name, text in settings.items()}
     own = defaults | chosen
     try:
-        for name in LEAST.keys() & own.keys():
-            at_least(LEAST[name], **{name: int(str(own[name]))})
         graph = FAMILIES[family](**own)
     except InputError as error:
         raise InputError(f"family {family!r}: {error.reason}") from None

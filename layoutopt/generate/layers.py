@@ -42,6 +42,7 @@ def training_step(layers: int, width: int, batch: int = 8, step: int = 0) -> Gra
     of attention are.  ``width`` is that of the first layer, and every layer is wider by ``step``
     than the one before; with 0 all are alike.
     """
+    at_least(1, layers=layers, width=width, batch=batch)
     graph = Graph(
         f"training-step-{layers}x{width}",
         f"Adam step of {layers} dense layers from width {width}, batch {batch}, step {step}",
