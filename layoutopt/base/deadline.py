@@ -175,9 +175,8 @@ class _Keeper:
 
     def forget(self) -> None:
         """Reset the state after a fork, which copies no threads."""
-        self.lock = (
-            threading.Lock()
-        )  # other kinds of locks are not safe from asynchronous exceptions
+        # Other kinds of locks are not safe from asynchronous exceptions.
+        self.lock = threading.Lock()
         self.watches: list[_Watch] = []
         self.thread: threading.Thread | None = None
 
