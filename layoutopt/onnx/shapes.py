@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -182,9 +183,9 @@ def _without_ones(kind: TypeProto | None) -> TypeProto | None:
 def tell_operands(graph: GraphProto) -> bool:
     """Tell sizes of operands by those of results, in all graphs; return whether any were.
 
-    They go through transposes, and through elementwise ops of one operand.  The result of a
-    transpose has the sizes of its operand, and at least the rank of the permutation: ONNX infers
-    nothing in the body of a loop that is given what it does not know.
+    They go through transposes, elementwise ops of one operand, and reshapes of which one size is
+    open.  The result of a transpose has the sizes of its operand, and at least the rank of the
+    permutation: ONNX infers nothing in the body of a loop that is given what it does not know.
     """
     from onnx import TensorShapeProto
 
@@ -194,9 +195,9 @@ def tell_operands(graph: GraphProto) -> bool:
         kinds = {value.name: value for value in (*one.value_info, *one.output)}
         made = {name for node in one.node for name in node.output}
         for node in reversed(one.node):
-            if len(node.input) != 1 or not is_standard(node.domain):
+            if not is_standard(node.domain) or (len(node.input) != 1 and node.op_type != "Reshape"):
                 continue
-            dims = _operand_sizes(node, kinds)
+            dims = _operand_sizes(node, kinds, always=one is graph)
             if dims is None:
                 continue
             result = _turned_sizes(node, types) or unknown * len(dims)
@@ -211,11 +212,12 @@ def tell_operands(graph: GraphProto) -> bool:
 
 
 def _operand_sizes(
-    node: NodeProto, kinds: Mapping[str, ValueInfoProto]
+    node: NodeProto, kinds: Mapping[str, ValueInfoProto], *, always: bool
 ) -> list[TensorShapeProto.Dimension] | None:
     """Return the sizes of a node's operand by those of its result; None if they do not tell.
 
-    What has no elements tells nothing: in it, sizes cannot be left open by -1.
+    What has no elements tells nothing: in it, sizes cannot be left open by -1.  A reshape that does
+    not ``always`` run says nothing of a tensor that is there without it.
     """
     from onnx import TensorShapeProto
 
@@ -226,6 +228,8 @@ def _operand_sizes(
     dims = list(result.type.tensor_type.shape.dim)
     if any(dim.HasField("dim_value") and not dim.dim_value for dim in dims):
         return None
+    if node.op_type == "Reshape":
+        return _open_size(kinds.get(node.input[0]), dims) if always else None
     if node.op_type != "Transpose":
         known = type_facts(node.op_type).keeps_shape and node.input[0] in kinds
         return dims if known else None
@@ -233,6 +237,25 @@ def _operand_sizes(
     if sorted(order) != list(range(len(dims))):
         return None
     return [dims[order.index(axis)] for axis in range(len(dims))]
+
+
+def _open_size(
+    operand: ValueInfoProto | None, result: list[TensorShapeProto.Dimension]
+) -> list[TensorShapeProto.Dimension] | None:
+    """Return the sizes of an operand of which one is open, by those that it is reshaped to.
+
+    The open size is the number of elements of the result, divided by the other sizes.
+    """
+    if operand is None:
+        return None
+    new = copied(operand.type).tensor_type.shape.dim
+    opened = [dim for dim in new if not dim.HasField("dim_value")]
+    others = math.prod(dim.dim_value for dim in new if dim.HasField("dim_value"))
+    size = math.prod(dim.dim_value for dim in result)  # 0 if one is not known
+    if len(opened) != 1 or not size or not others or size % others:
+        return None
+    opened[0].dim_value = size // others
+    return list(new)
 
 
 def _turned_sizes(
