@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.onnx.protobuf import copied, graphs, is_standard, names_read, set_items, type_of
-from layoutopt.onnx.types import differ, turned_axes, typed
+from layoutopt.onnx.types import differ, fill_type, turned_axes, typed
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
@@ -27,8 +27,8 @@ def types_of(graph: GraphProto) -> Declared:
         outputs = {value.name for value in one.output} - inputs
         held = {x.name: x for x in one.initializer if x.name in outputs}
         made = (x for x in (*one.value_info, *one.output) if x.name not in {*inputs, *held})
-        for value in (*made, *one.input):
-            _add(found, value.name, value.type)
+        for name, kind in _joined((*made, *one.input)).items():
+            _add(found, name, kind)
         for name, tensor in held.items():
             _add(found, name, helper.make_tensor_type_proto(tensor.data_type, tensor.dims))
     return found
@@ -50,10 +50,10 @@ def take_declared(graph: GraphProto) -> Declared:
         dims = {x.name: x.dims for x in one.initializer}
         results = made | others
         every = {value.name: value.type for value in one.value_info if value.name in results}
-        for value in one.output:
-            told = value.name not in every or typed(value.type).shape is not None
-            if told and value.name in {*results, *inputs, *dims}:
-                every[value.name] = value.type
+        for name, kind in _joined(one.output).items():
+            told = name not in every or typed(kind).shape is not None
+            if told and name in {*results, *inputs, *dims}:
+                every[name] = kind
         for name, kind in every.items():
             _add(found, name, kind)
         for value in (*one.value_info, *one.output):
@@ -227,8 +227,18 @@ def contradictions(declared: Mapping[str, TypeProto | None], told: Declared) -> 
             yield f"{name!r} is declared with shape {own}; {right} follows from its node, and holds"
 
 
-def _add(found: Declared, name: str, kind: TypeProto) -> None:
+def _joined(values: Iterable[ValueInfoProto]) -> dict[str, TypeProto]:
+    """Return types by name, of what is declared several times all that is told."""
+    found: dict[str, TypeProto] = {}
+    for value in values:
+        if value.name in found:
+            fill_type(found[value.name], value.type)
+        else:
+            found[value.name] = copied(value.type)
+    return found
 
+
+def _add(found: Declared, name: str, kind: TypeProto) -> None:
     if name in found and found[name] != kind:
         found[name] = None
     else:
