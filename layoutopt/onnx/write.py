@@ -97,6 +97,9 @@ def _reshape_read(ops: list[Op], reshapes: dict[str, Op], wanted: set[str]) -> l
 NUMBERS_OF_ANY_TYPE = 9
 """Version since which constant nodes hold more than floating-point numbers."""
 
+SINCE_TWO_OPERANDS = 11
+"""Version since which a Gemm need not add anything to the product."""
+
 
 def write_model(source: OnnxSource, conversion: Conversion) -> ModelProto:
     """Return a network, as it was read, with its graph converted.
@@ -207,6 +210,9 @@ class _Writer:
             domain, _, node.op_type = op.type.rpartition("::")
             node.domain, node.name = domain, op.name
             self._set_operands(node, op)
+            if op.type == "Gemm" and op.opset < SINCE_TWO_OPERANDS and not op.has(2):
+                zero = np.zeros(1, _dtype_of(op.element_type))
+                node.input.append(self._initialiser(op, zero, f"{op.name}_C"))
             given: Mapping[str, Any] = {}
         else:
             node.CopyFrom(self.source.nodes[op.name])
@@ -255,12 +261,8 @@ class _Writer:
 
     def _dtype(self, name: str) -> Any:
         """Return the type of a tensor's elements, by default that of axes and sizes."""
-        from onnx import TensorProto, helper
-
         kind = self.source.element_types.get(name)
-        if not kind:
-            return np.int64
-        return helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(kind.upper()))
+        return _dtype_of(kind) if kind else np.int64
 
     def _known(self, name: str) -> Any:
         constant = self.source.constants.get(name)
@@ -379,6 +381,13 @@ class _Writer:
         shape = numpy_helper.from_array(np.array(sizes, np.int64), self.names.fresh(f"{own}_shape"))
         target.initializer.append(shape)
         target.node.append(transform_fill(constant, shape, own))
+
+
+def _dtype_of(element_type: str) -> Any:
+    """Return NumPy's type of elements, by what ONNX calls it."""
+    from onnx import TensorProto, helper
+
+    return helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(element_type.upper()))
 
 
 def _is_too_early(node: NodeProto, opset: int) -> bool:

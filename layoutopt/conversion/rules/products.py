@@ -132,9 +132,8 @@ GEMM_TYPES = {"double", "float", "float16"}
 
 def matrix_products(op: Op) -> Iterator[Remapped]:
     """Yield a product of two matrices as Gemm, in all orders of operands and of the result."""
-    optional = 11  # since this version there need be nothing that is added
     plain = op.rank(0) == op.rank(1) == 2
-    if op.type != "MatMul" or (plain and op.element_type in GEMM_TYPES and op.opset >= optional):
+    if op.type != "MatMul" or (plain and op.element_type in GEMM_TYPES):
         left, right = op.integer("transA", 0), op.integer("transB", 0)
         for a, b, result in product((0, 1), repeat=3):
             flags = {"transA": left ^ a, "transB": right ^ b}
