@@ -350,12 +350,10 @@ class _Simplifier:
     def _separate(self, graph: GraphProto) -> None:
         """Give readers their own copies of what costs nothing to make, in whatever order of axes.
 
-        All readers have their own of a tensor that is filled, whose shape is permuted, and of what
-        is given other axes of size 1 beside a transpose; of transposes of these, too.  So has each
-        transpose of a constant that is dequantised, which is laid out for it then, as other weights
-        are that are read so and so, and each view of what is made of constants that leads to one.
-        Views in bodies have their own of what is outside.  Outputs that are constants have their
-        own.
+        All readers have their own of a tensor that is filled, whose shape is permuted, of a
+        constant that is dequantised, which is laid out for each, and of views of these; and of what
+        is given other axes of size 1 beside a transpose.  Views in bodies have their own of what is
+        outside.  Outputs that are constants have their own.
         """
         constants = {x.name for x in graph.initializer if x.name not in self.held}
         constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
@@ -364,13 +362,13 @@ class _Simplifier:
         reads = Counter(x for n in every for x in n.input)
         reads.update(value.name for one in graphs(graph) for value in one.output)
         leading, behind = _beside_transposes(every)
-        each, rooted = set[str](), set[str]()
+        each, rooted = set[str](), set[str]()  # what all readers have their own of; constants
         made: dict[str, NodeProto] = {}
         nodes = list[Any]()
         for node in graph.node:
             for one in (x for body in bodies(node) for x in all_nodes(body) if _is_view(x)):
                 name = one.input[0]
-                if one.output[0] in leading and name in each | rooted and reads[name] > 1:
+                if one.output[0] in leading and name in each and reads[name] > 1:
                     reads[name] -= 1
                     nodes += self._separated(graph, one, 0, made, (each, rooted))
             standard = self.keys.is_standard(node)
@@ -380,8 +378,7 @@ class _Simplifier:
             if own and (node.op_type, known) in MADE_OF_CONSTANTS:
                 made[result] = node
                 rooted.add(result)
-                if node.op_type == "ConstantOfShape":
-                    each.add(result)
+                each.add(result)
                 nodes.append(node)
                 continue
             if node.op_type == "Identity" and reads[node.input[0]] > 1:
@@ -389,17 +386,15 @@ class _Simplifier:
                 node.input[0] = self._copy_tensor(graph, node.input[0])  # made an output
             view = _is_view(node) and standard
             for k, name in enumerate(node.input):
-                leads = view and not k and result in leading and name in rooted
-                if name in taken if name in each else (leads and reads[name] > 1):
+                if name in taken and name in each:
                     reads[name] -= 1
                     nodes += self._separated(graph, node, k, made, (each, rooted))
                 taken.add(node.input[k])
             moved = view and result in leading | behind and self._moves_ones(node)
-            if moved or (node.op_type == "Transpose" and node.input[0] in each):
+            rooted.update([result] if view and node.input[0] in rooted else [])
+            if moved or result in rooted or (node.op_type == "Transpose" and node.input[0] in each):
                 each.add(result)
-            if view and node.input[0] in rooted:
-                rooted.add(result)
-            if view and result in each | rooted:
+            if view and result in each:
                 made[result] = node
             nodes.append(node)
         if len(nodes) > len(graph.node):
@@ -448,7 +443,6 @@ class _Simplifier:
             for copy in self._copies(graph, own.input[0], made):
                 yield copy
                 own.input[0] = copy.output[0]
-        own.input[0] = self._copy_tensor(graph, own.input[0])
         yield own
 
     def _copy_tensor(self, graph: GraphProto, name: str) -> str:

@@ -412,7 +412,7 @@ def _once(nodes: Iterable[NodeProto], outputs: Container[str]) -> Iterator[NodeP
         yield node
 
 
-MADE_ONCE = ("ConstantOfShape", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
+MADE_ONCE = ("ConstantOfShape", "DequantizeLinear", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
 """Op types that the simplification makes copies of."""
 
 
