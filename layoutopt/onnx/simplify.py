@@ -240,6 +240,7 @@ class _Simplifier:
             if inlined is not None:
                 left.extendleft(reversed(inlined))
                 continue
+            left.extendleft(self._kept_keys(node, scope, read | outputs))
             source = self._passed_on(node, scope, read | outputs)
             if source is not None and node.output[0] not in self.pinned:
                 same[node.output[0]] = source
@@ -546,6 +547,19 @@ class _Simplifier:
             helper.make_node("Reshape", [node.input[1], target], [indices]),
             helper.make_node("Gather", [node.input[0], indices], node.output, name=node.name),
         ]
+
+    def _kept_keys(self, node: NodeProto, scope: _Outside, read: set[str]) -> Iterator[NodeProto]:
+        """Yield Concats of keys and values that an Attention gives back, all of them constants."""
+        from onnx import helper
+
+        if node.op_type != "Attention" or not self.keys.is_standard(node) or len(node.input) < 6:
+            return
+        for n, name in enumerate(node.output[1:3], 1):
+            parts = [node.input[n + 3], node.input[n]]
+            known = [scope.constants.get(part) for part in parts]
+            if name in read and all(x is not None and len(x.shape) == 4 for x in known):
+                node.output[n] = self.names.fresh(name)
+                yield helper.make_node("Concat", parts, [name], axis=2)
 
     def _fold(self, graph: GraphProto, scope: _Outside) -> None:
         """Put results that are known in the place of the nodes that compute them."""
