@@ -9,11 +9,13 @@ The statement of the problem is plain data ::
 (``takes``) followed by those of its outputs (``gives``); optional ``"costs"`` has the cost of each
 mode.  Inputs and outputs of the network are ops of one mode, inputs that are freed have one for
 each of their layouts; constants cost nothing, and are left out.  All consumers of a tensor in the
-same layout share one transform, which is not needed for the layout of its producer.
+same layout share one transform, which is not needed for the layout of its producer, or of one of
+its two producers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
@@ -71,8 +73,9 @@ def stated(given: object) -> Statement:
         raise Refused("tensors must be an object")
     moves = {name: numbered(cost, ends, "costs") for name, cost in tensors.items()}
     ops = [_op(op, moves, ends) for op in listed(entry(given, "ops"), None, "ops")]
-    if sorted(name for op in ops for name, _ in op.modes[0][op.first :]) != sorted(moves):
-        raise Refused("each tensor must be the output of one op")
+    makers = Counter(name for op in ops for name, _ in op.modes[0][op.first :])
+    if makers.keys() != moves.keys() or max(makers.values(), default=1) > 2:
+        raise Refused("each tensor must be the output of one op, or of two")
     return Statement(moves, ops, objectives)
 
 
@@ -133,13 +136,19 @@ def problem(statement: Statement, weights: list[int]) -> Pairwise:
     """Return the choice as a pairwise problem: a node per op, and one per required layout.
 
     Label 1 of the latter means that the tensor exists in that layout, at the cost of a transform
-    unless its producer gives it so; requiring a missing layout costs as much.
+    unless its producer gives it so; requiring a missing layout costs as much.  Of a tensor with two
+    producers the label has this cost, each takes it back where it gives the layout, and the edge of
+    the two charges once what both take back: then the layout may exist though no op requires it.
     """
     nodes = {need: len(statement.ops) + place for place, need in enumerate(statement.taken())}
     edges: list[tuple[int, int, Array]] = []
     layouts: dict[str, list[Need]] = {}
     for need in nodes:
         layouts.setdefault(need[0], []).append(need)
+    makers: dict[str, list[int]] = {}
+    for i, op in enumerate(statement.ops):
+        for name, _ in op.modes[0][op.first :]:
+            makers.setdefault(name, []).append(i)
     for i, op in enumerate(statement.ops):
         for need in dict.fromkeys(need for own in op.modes for need in own[: op.first]):
             paid = -weigh(statement.moves[need[0]], weights)
@@ -147,10 +156,20 @@ def problem(statement: Statement, weights: list[int]) -> Pairwise:
             edges.append((i, nodes[need], np.array(rows, object)))
         for need in (n for name, _ in op.modes[0][op.first :] for n in layouts.get(name, ())):
             paid = -weigh(statement.moves[need[0]], weights)
-            rows = [[0, 0 if need in own[op.first :] else paid] for own in op.modes]
+            given, other = (-paid, 0) if len(makers[need[0]]) == 2 else (0, paid)
+            rows = [[0, given if need in own[op.first :] else other] for own in op.modes]
             edges.append((i, nodes[need], np.array(rows, object)))
+    for name, both in makers.items():
+        if len(both) == 2:
+            paid = -weigh(statement.moves[name], weights)
+            ops, own = [statement.ops[i] for i in both], set(layouts.get(name, ()))
+            gives = [[own & {*mode[op.first :]} for mode in op.modes] for op in ops]
+            rows = [[paid * len(a & b) for b in gives[1]] for a in gives[0]]
+            edges.append((both[0], both[1], np.array(rows, object)))
     costs = [[-weigh(cost, weights) for cost in op.costs] for op in statement.ops]
-    return Pairwise([np.array(own, object) for own in [*costs, *([0, 0] for _ in nodes)]], edges)
+    for name, _ in nodes:
+        costs.append([0, -weigh(statement.moves[name], weights) if len(makers[name]) == 2 else 0])
+    return Pairwise([np.array(own, object) for own in costs], edges)
 
 
 def weigh(costs: Costs, weights: list[int]) -> int:

@@ -7,7 +7,7 @@ of ONNX.
 from __future__ import annotations
 
 import tomllib
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
@@ -246,12 +246,10 @@ def certify_graph(conversion: Conversion, limits: Limits | None = None) -> dict[
     problem = checker.problem(folded, weights)
     kept = [sorted(set(own)) for own in instead]
     modes = [own.index(mode) for own, mode in zip(kept, found.chosen, strict=True)]
-    taken = {
-        need
-        for op, mode in zip(folded.ops, modes, strict=True)
-        for need in op.modes[mode][: op.first]
-    }
-    labels = [*modes, *(int(need in taken) for need in folded.taken())]
+    chosen = [(op.modes[mode], op.first) for op, mode in zip(folded.ops, modes, strict=True)]
+    taken = {need for own, first in chosen for need in own[:first]}
+    given = Counter(need for own, first in chosen for need in own[first:])
+    labels = [*modes, *(int(n in taken or given[n] == 2) for n in folded.taken())]
     proof = evidence(problem, labels, limits)
     least = list(conversion.bound)
     if checker.split(-bound(problem, proof)[0], weights) < least:

@@ -38,7 +38,7 @@ class ChosenOrders:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.homes: dict[int, Order] = dict(task.given)
+        self.homes: dict[int, list[Order]] = {v: [order] for v, order in task.given}
         self.wanted: dict[int, Counter[Order]] = {}
         self.results = {n for rows in task.rows for row in rows for n, _ in row.gives}
         for need in task.forced:
@@ -51,8 +51,8 @@ class ChosenOrders:
         """Return what transforms of a value cost."""
         orders = {order for order, times in self.wanted.get(value, {}).items() if times}
         home = self.homes.get(value)
-        if home is not None:
-            return self.task.weights[value] * len(orders - {home})
+        if home:
+            return self.task.weights[value] * len(orders.difference(home))
         free = value not in self.results  # then one order is for nothing
         return self.task.weights[value] * max(0, len(orders) - free)
 
@@ -65,15 +65,24 @@ class ChosenOrders:
         row = self.task.rows[at][number]
         for need in row.takes:
             self._want(need)
-        self.homes.update(row.gives)
+        self.give(row)
+
+    def give(self, row: ModeRow) -> None:
+        """Let results of an op be there as it gives them in a mode."""
+        for value, order in row.gives:
+            self.homes.setdefault(value, []).append(order)
+
+    def take_back(self, row: ModeRow) -> None:
+        """Let them be there no more."""
+        for value, order in row.gives:
+            self.homes[value].remove(order)
 
     def remove(self, at: int, number: int) -> None:
         """Let it run no more."""
         row = self.task.rows[at][number]
         for need in row.takes:
             self._want(need, -1)
-        for value, _ in row.gives:
-            del self.homes[value]
+        self.take_back(row)
 
     def price(self, at: int, number: int) -> int:
         """Return the cost of an op in a mode, transforms of its values included."""
@@ -201,10 +210,9 @@ def _best_chain(placed: ChosenOrders, chain: Sequence[int]) -> list[int]:
             before = chain[place - 1]
             costs = []
             for other, cost in enumerate(best[-2]):
-                placed.homes.update(task.rows[before][other].gives)
+                placed.give(task.rows[before][other])
                 costs.append(cost + placed.price(at, number))
-                for value, _ in task.rows[before][other].gives:
-                    del placed.homes[value]
+                placed.take_back(task.rows[before][other])
             best[-1].append(min(costs))
             back[-1].append(costs.index(min(costs)))
     found = [best[-1].index(min(best[-1]))] if chain else []

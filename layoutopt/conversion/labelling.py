@@ -6,6 +6,7 @@
   transform.
 - An edge from each op or source to each order that some of its modes take or give: then the order
   must be there.  A mode that gives a value in an order takes back its cost: one is free.
+- An edge between two ops that give the same value, as it is free once in an order of both.
 
 What only one mode can take is there in any case and needs no node.  Constants are laid out before
 the graph runs, in as many orders as are wanted, and have no part in the problem.
@@ -202,6 +203,7 @@ class _Building:
     begin: list[int] = field(default_factory=list)
     edges: list[tuple[int, int, int]] = field(default_factory=list)
     tables: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
+    pairs: list[tuple[int, int, IntArray]] = field(default_factory=list)
 
     def labelling(self) -> ConversionLabelling:
         self.weights = [self.costs.weight(value.move) for value in self.values.every]
@@ -217,6 +219,7 @@ class _Building:
             own = [self.costs.op(one.price(number)) for number in one.rows]
             op_nodes.append(self._chooser(rows, 0, nodes, own) if len(rows) > 1 else None)
             constant += own[0] if len(rows) == 1 else 0
+        self._free_once(needs, op_nodes, nodes)
         places: dict[int, tuple[int | None, list[Order]]] = {}
         for v, orders in sources.items():
             node = None
@@ -291,12 +294,31 @@ class _Building:
                 self.begin[nodes[need]] = 1
         return node
 
+    def _free_once(
+        self, needs: list[list[ModeRow]], op_nodes: list[int | None], nodes: dict[Need, int]
+    ) -> None:
+        """Add the edge of each pair of ops that give the same value."""
+        makers: dict[int, tuple[int, list[ModeRow]]] = {}
+        for node, rows in zip(op_nodes, needs, strict=True):
+            if node is None:
+                continue
+            for v in dict.fromkeys(v for v, _ in rows[0].gives):
+                other, before = makers.setdefault(v, (node, rows))
+                if other != node:
+                    both = ({*a.gives} & {*b.gives} for a in before for b in rows)
+                    paid = [sum(n in nodes or n in self.forced for n in common) for common in both]
+                    costs = exact_integers([self.weights[v] * count for count in paid])
+                    self.pairs.append((other, node, costs.reshape(len(before), len(rows))))
+
     def _problem(self) -> Network:
         tables = []
         for count, numbers in self.tables:
             allowed = np.ones((count, 2), bool)
             allowed[list(numbers), 0] = False
             tables.append(CostTable(np.zeros((count, 2), np.int64), allowed))
+        for u, w, costs in self.pairs:
+            self.edges.append((u, w, len(tables)))
+            tables.append(CostTable(costs))
         edges = np.array(self.edges, np.int64).reshape(-1, 3)
         sizes, domain_of = np.unique([*map(len, self.own)], return_inverse=True)
         at = [(u, i) for u, own in enumerate(self.own) for i in range(len(own))]

@@ -404,11 +404,11 @@ def _scopes(
         value, frame = values.of(name)
         return same(frame if own is None else renamed(own, frame), value.shape)
 
-    homes: dict[int, Form] = {}
+    homes: dict[int, set[Form]] = {}
     for number, value in enumerate(values.every):
         whole = form(value.root, None)
-        homes[number] = spread(orders[number], value.shape) if number in orders else whole
-    paths, once = {"": [""]}, set[str]()
+        homes[number] = {spread(orders[number], value.shape) if number in orders else whole}
+    paths, once, made = {"": [""]}, set[str](), dict[int, set[Form]]()
     taken: list[tuple[str, str, Form | None]] = [(name, "", None) for name in graph.outputs]
     for op in reversed(graph.ops):  # outer ones first
         if op.name not in modes:
@@ -421,10 +421,11 @@ def _scopes(
         taken += zip(op.inputs, scopes, modes[op.name].inputs, strict=True)
         for name, own in zip(op.outputs, modes[op.name].outputs, strict=True):
             if name:
-                homes[values.number[name]] = form(name, own)
+                made.setdefault(values.number[name], set()).add(form(name, own))
+    homes.update(made)
     takers: list[list[list[str]]] = [[] for _ in values.every]
     for name, scope, own in taken:
-        if name and form(name, own) != homes[values.number[name]]:
+        if name and form(name, own) not in homes[values.number[name]]:
             takers[values.number[name]].append(paths[scope])
     found = []
     for value, every in zip(values.every, takers, strict=True):
@@ -553,6 +554,7 @@ class _Writing:
             self.laid[number].add(form, self.names.take(name))
             return name
         free = [n for n in self.values.every[number].tensors if n in self.free]
+        free = [] if self.new.tensors.keys() & free else free  # another op gives it as well
         if free and is_permutation(form, self.values.every[number].shape):
             found = self.names.take(name if name in free else free[0])
             self._free(found, form)

@@ -2,7 +2,8 @@
 
 A transpose that the user wrote moves nothing by itself: its output is its input with axes named in
 another order.  All tensors that transposes join are one *value*, with the axes of the first of
-them.  A layout of a value is an *order*: its axes, or parts of them, from the outermost to the
+them; so are the results of a view that stands there twice, and may run in two modes then.  A
+layout of a value is an *order*: its axes, or parts of them, from the outermost to the
 innermost, without those of size 1, which can be anywhere at no cost.  A size that is not known is
 taken to be no 1.
 """
@@ -10,13 +11,13 @@ taken to be no 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from layoutopt.conversion.graph import ConversionGraph, Kind, size_of
 from layoutopt.conversion.result import Tally
 from layoutopt.conversion.rules.op import Op, Shape
-from layoutopt.conversion.rules.operator import is_identity
+from layoutopt.conversion.rules.operator import Category, is_identity
 from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.layout.factors import Order, order_of, renamed_order
 from layoutopt.layout.permutations import Permutation, inverse
@@ -84,8 +85,15 @@ def values_of(graph: ConversionGraph) -> Values:
     for name in graph.tensors:
         if name not in results:
             _begin(found, graph, name, rounds)
+    before: Op | None = None
     for op in graph.ops:
         order = transposition(op)
+        if before is not None and is_again(op, before):
+            [first] = before.outputs
+            found.add(op.outputs[0], found.number[first], found.frame[first])
+            before = None
+            continue
+        before = op
         if order is not None:
             frame = found.frame[op.inputs[0]]
             own = tuple(frame[axis] for axis in order)
@@ -95,6 +103,12 @@ def values_of(graph: ConversionGraph) -> Values:
             if name in results and name:
                 _begin(found, graph, name, rounds)
     return found
+
+
+def is_again(op: Op, before: Op) -> bool:
+    """Return whether an op is the same view as the op before it."""
+    view = operator_of(op).category is Category.VIEW and len(op.outputs) == 1
+    return view and replace(op, name=before.name, outputs=before.outputs) == before
 
 
 def transposition(op: Op) -> Permutation | None:

@@ -354,7 +354,8 @@ class _Simplifier:
         All readers have their own of a tensor that is filled, whose shape is permuted, of a
         constant that is dequantised, which is laid out for each, and of views of these; and of what
         is given other axes of size 1 beside a transpose.  Views in bodies have their own of what is
-        outside.  Outputs that are constants have their own.
+        outside.  Outputs that are constants have their own.  Other views stand there twice that may
+        run in two modes.
         """
         constants = {x.name for x in graph.initializer if x.name not in self.held}
         constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
@@ -364,6 +365,8 @@ class _Simplifier:
         reads.update(value.name for one in graphs(graph) for value in one.output)
         leading, behind = _beside_transposes(every)
         each, rooted = set[str](), set[str]()  # what all readers have their own of; constants
+        twice = self._read_again(graph)
+        again: dict[str, str] = {}
         made: dict[str, NodeProto] = {}
         nodes = list[Any]()
         for node in graph.node:
@@ -387,6 +390,7 @@ class _Simplifier:
                 node.input[0] = self._copy_tensor(graph, node.input[0])  # made an output
             view = _is_view(node) and standard
             for k, name in enumerate(node.input):
+                node.input[k] = name = again.pop(name, name)
                 if name in taken and name in each:
                     reads[name] -= 1
                     nodes += self._separated(graph, node, k, made, (each, rooted))
@@ -398,8 +402,34 @@ class _Simplifier:
             if view and result in each:
                 made[result] = node
             nodes.append(node)
+            if view and result in twice - each:
+                nodes.append(self._copy(node))
+                again[result] = nodes[-1].output[0]
         if len(nodes) > len(graph.node):
             set_items(graph.node, nodes)
+
+    def _read_again(self, graph: GraphProto) -> set[str]:
+        """Return the tensors that several nodes read, and are views of what several nodes read.
+
+        Their transposes count as the same.
+        """
+        source: dict[str, str] = {}
+        read, direct = [value.name for value in graph.output], set[str]()
+        for node in graph.node:
+            direct.update(node.input)
+            if node.op_type == "Transpose" and self.keys.is_standard(node):
+                source[node.output[0]] = source.get(node.input[0], node.input[0])
+            else:
+                read += [*node.input, *captured(node)]
+        reads = Counter(source.get(name, name) for name in read)
+        shared = {name for name, count in reads.items() if count > 1}
+        return {
+            node.output[0]
+            for node in graph.node
+            if _is_view(node)
+            and source.get(node.input[0], node.input[0]) in shared
+            and node.output[0] in shared & direct - self.pinned
+        }
 
     def _separated(
         self,
@@ -437,14 +467,19 @@ class _Simplifier:
         self, graph: GraphProto, name: str, made: Mapping[str, NodeProto]
     ) -> Iterator[NodeProto]:
         """Yield copies of a node that makes a tensor, and of what only it needs, that one last."""
-        own = copied(made[name])
-        own.name, own.output[0] = "", self.names.fresh(name)
-        self.types[own.output[0]] = self.types.get(name)
+        own = self._copy(made[name])
         if own.input[0] in made:
             for copy in self._copies(graph, own.input[0], made):
                 yield copy
                 own.input[0] = copy.output[0]
         yield own
+
+    def _copy(self, node: NodeProto) -> NodeProto:
+        """Return a node that makes the same under another name."""
+        own, name = copied(node), node.output[0]
+        own.name, own.output[0] = "", self.names.fresh(name)
+        self.types[own.output[0]] = self.types.get(name)
+        return own
 
     def _copy_tensor(self, graph: GraphProto, name: str) -> str:
         """Return the name of a copy of a constant; of what is none, its own."""

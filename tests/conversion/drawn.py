@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.rules.op import Op
@@ -25,6 +26,8 @@ class Drawing:
         Numbers of axes of its inputs.
     sizes
         Sizes of axes; if all are equal, tensors meet their own transposes often.
+    again
+        The share of ops that stand there twice, one behind the other.
     """
 
     def __init__(
@@ -33,8 +36,9 @@ class Drawing:
         most: int = 12,
         ranks: tuple[int, ...] = (2, 3, 3),
         sizes: tuple[int, ...] = (1, 2, 2, 3, 3, 4),
+        again: float = 0.0,
     ) -> None:
-        self.sizes = sizes
+        self.sizes, self.again = sizes, again
         self.draw = random.Random(seed)
         self.graph = ConversionGraph(f"drawn {seed}")
         self.live: list[str] = []
@@ -76,7 +80,9 @@ class Drawing:
         return self.constants[-1]
 
     def _add(self, type: str, *inputs: str, **attributes: object) -> None:
-        self.live.append(self.graph.op(type, inputs, attributes))
+        twice = self.again and self.draw.random() < self.again
+        for _ in range(1 + bool(twice)):
+            self.live.append(self.graph.op(type, inputs, attributes))
 
     def transpose(self) -> None:
         """Add a transpose, of a constant at times."""
@@ -269,7 +275,7 @@ KINDS: dict[Callable[[Drawing], None], int] = {
 }
 
 
-def drawn(seed: int, most: int = 12, **settings: tuple[int, ...]) -> ConversionGraph:
+def drawn(seed: int, most: int = 12, **settings: Any) -> ConversionGraph:
     """Return a random graph; see :class:`Drawing`."""
     return Drawing(seed, most, **settings).graph
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -89,10 +90,16 @@ def _elements(graph: ConversionGraph) -> tuple[dict[str, np.ndarray], dict[str, 
     for name, tensor in graph.tensors.items():
         shape = [int(size) for size in tensor.shape or ()]  # type: ignore[arg-type]
         numbers[name], root[name] = np.arange(int(np.prod(shape))).reshape(shape), name
+    bare, again, last = None, False, ""
     for op in graph.ops:
+        before, bare = bare, replace(op, name="", outputs=())
+        again = bare == before and category_of(op) is Category.VIEW and not again
         if op.type == "Transpose":
             [x], [y] = op.inputs, op.outputs
             numbers[y], root[y] = numbers[x].transpose(op.attributes["perm"]), root[x]
+        elif again:  # a view that stands there twice gives the same elements twice
+            root[op.outputs[0]] = last
+        last = op.outputs[0]
     return numbers, root
 
 

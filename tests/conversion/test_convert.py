@@ -51,6 +51,13 @@ def test_tensors_that_meet_their_own_transposes(seed: int) -> None:
     _exact(drawn(5000 + seed, 9, sizes=(2,)), "count,bytes", seed % 4 == 0)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_views_that_stand_there_twice(seed: int) -> None:
+    """Both may run in a mode of their own, and what reads one may read the other."""
+    objective = OBJECTIVES[seed % len(OBJECTIVES)]
+    _exact(drawn(7000 + seed, 5 + seed % 8, again=0.5), objective, seed % 3 == 0)
+
+
 @pytest.mark.parametrize("seed", [10556, 11510, 12305, 12880])
 def test_orders_that_nothing_is_written_in(seed: int) -> None:
     """Graphs whose best solution has a tensor in an order that no sensitive op leads to."""
