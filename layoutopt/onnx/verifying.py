@@ -59,13 +59,16 @@ def _fault(before: ModelProto, after: ModelProto) -> str:
     for check in (_checked, _typed):
         reason = _refusal(check, light)
         given = _refusal(check, without_weights(before)) if reason else ""
-        if reason and (not given or (RANKS in reason and RANKS not in given)):
+        if reason and (not given or any(x in reason and x not in given for x in REFUSED)):
             return reason
     return ""
 
 
-RANKS = "Mismatch between number of inferred and declared dimensions"
-"""What ONNX says of branches of other ranks, with which runtimes do not even load a network."""
+REFUSED = (
+    "Mismatch between number of inferred and declared dimensions",
+    "Invalid attribute perm",
+)
+"""What ONNX says of branches of other ranks and of transposes of them; runtimes load neither."""
 
 
 def _without_defaults(model: ModelProto, held: Container[str]) -> ModelProto:

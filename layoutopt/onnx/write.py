@@ -14,6 +14,7 @@ from layoutopt.conversion.rules.op import NARROW, Op, Shape
 from layoutopt.conversion.rules.registry import parameter_places
 from layoutopt.layout.factors import padded_axes
 from layoutopt.onnx.attributes import changed, is_attribute, set_attribute
+from layoutopt.onnx.declared import input_names
 from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import LayoutFunctions
 from layoutopt.onnx.names import NetworkNames, rename
@@ -467,20 +468,26 @@ def _new_values(
     new: Mapping[str, str],
     told: Container[str],
 ) -> Iterator[ValueInfoProto]:
-    """Yield types of new results of ops that ONNX cannot infer the types of."""
+    """Yield types of new results of ops that ONNX cannot infer the types of.
+
+    Of what a loop carries it infers no rank, which a transpose behind the loop may have told.
+    """
     from onnx import TensorProto, helper
 
+    names = input_names(source.model.graph)
     for op in ops:
         before = source.ops.get(op.name)
-        if before is None or "::" not in before.type:
+        if before is None or not ("::" in before.type or before.type == "Loop"):
             continue
-        for name, old in zip(op.outputs, before.outputs, strict=True):
+        results = len(op.outputs) - sum(body.inputs for body in op.bodies)
+        for name, old in zip(op.outputs[:results], before.outputs, strict=False):
             kind = source.element_types.get(old)
             moved = name != old or op.layouts != before.layouts
             if moved and name not in told and kind:
                 number = TensorProto.DataType.Value(kind.upper())
                 shape = graph.tensors[name].shape
-                yield helper.make_tensor_value_info(new.get(name, name), number, shape)
+                sizes = shape and [x if isinstance(x, int) or x in names else None for x in shape]
+                yield helper.make_tensor_value_info(new.get(name, name), number, sizes)
 
 
 def _element_types(source: OnnxSource, conversion: Conversion) -> dict[str, str]:
