@@ -160,7 +160,9 @@ class ModeTable:
         takes.  All others have one.
         """
         untransposed = op.element_type in BYTE_FLOATS and op.opset < SINCE_BYTE_FLOATS
-        if op.name in self._written or untransposed:
+        # onnxruntime 1.32 copies the first text alone of each slice that is gathered
+        gathered = op.type == "Gather" and op.element_type == "string"
+        if op.name in self._written or untransposed or gathered:
             time = 0 if self._times is None else self._times.written(op)
             return Modes((replace(as_written(op), time=time),), self._times is not None, True)
         with _as_option(op, self._requirements):

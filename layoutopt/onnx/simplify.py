@@ -570,6 +570,9 @@ class _Simplifier:
 
         if node.op_type != "GatherND" or not self.keys.is_standard(node):
             return None
+        kind = self.types.get(node.input[0])
+        if kind is not None and type_name(kind.tensor_type.elem_type) == "string":
+            return None  # onnxruntime 1.32 gathers texts wrongly
         known = scope.constants.get(node.input[1])
         shape = known.shape if known else shape_of(self.types.get(node.input[1])) or ()
         sizes = numbers_of(shape)
