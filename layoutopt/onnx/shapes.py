@@ -192,8 +192,9 @@ def tell_operands(graph: GraphProto) -> bool:
     names, told, unknown = input_names(graph), False, [TensorShapeProto.Dimension()]
     types = types_of(graph)
     for one in graphs(graph):
-        kinds = {value.name: value for value in (*one.value_info, *one.output)}
-        made = {name for node in one.node for name in node.output}
+        inputs = list(one.input) if one is graph else []
+        kinds = {value.name: value for value in (*inputs, *one.value_info, *one.output)}
+        made = {name for node in one.node for name in node.output}.union(x.name for x in inputs)
         for node in reversed(one.node):
             if not is_standard(node.domain) or (len(node.input) != 1 and node.op_type != "Reshape"):
                 continue
@@ -202,7 +203,7 @@ def tell_operands(graph: GraphProto) -> bool:
                 continue
             result = _turned_sizes(node, types) or unknown * len(dims)
             for name, sizes in ((node.input[0], dims), (node.output[0], result)):
-                if name not in made:  # inputs and constants stay as they are declared
+                if name not in made:  # inputs of bodies and constants stay as they are declared
                     continue
                 if name not in kinds:
                     kinds[name] = one.value_info.add(name=name)
