@@ -61,7 +61,9 @@ def question(seed: int, k: int) -> Question:
     number = draw.getrandbits(40)
     if kind == "costs":
         return _with_costs(draw, number)
-    settings = {"sizes": (2,)} if kind == "equal sizes" else {}
+    settings: dict[str, Any] = {"equal sizes": {"sizes": (2,)}, "views twice": {"again": 0.5}}.get(
+        kind, {}
+    )
     most = draw.randint(2, TRIED) if kind != "larger" else draw.randint(TRIED + 1, 30)
     graph = drawn(number, most, **settings)
     objective = draw.choice(OBJECTIVES)
@@ -88,7 +90,7 @@ def _with_costs(draw: random.Random, number: int) -> Question:
     return Question("costs", graph, arguments, lambda _: (least_time(graph, costs, fixed),))
 
 
-KINDS = ("small", "equal sizes", "blocks", "costs", "larger")
+KINDS = ("small", "equal sizes", "views twice", "blocks", "costs", "larger")
 """Kinds of questions."""
 
 HEURISTIC_SHARE = 3
