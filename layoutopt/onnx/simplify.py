@@ -411,13 +411,13 @@ class _Simplifier:
     def _read_again(self, graph: GraphProto) -> set[str]:
         """Return the tensors that several nodes read, and are views of what several nodes read.
 
-        Their transposes count as the same.
+        Transposes and other axes of size 1 make no difference.
         """
         source: dict[str, str] = {}
         read, direct = [value.name for value in graph.output], set[str]()
         for node in graph.node:
             direct.update(node.input)
-            if node.op_type == "Transpose" and self.keys.is_standard(node):
+            if _is_view(node) and (node.op_type == "Transpose" or self._moves_ones(node)):
                 source[node.output[0]] = source.get(node.input[0], node.input[0])
             else:
                 read += [*node.input, *captured(node)]

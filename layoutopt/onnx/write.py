@@ -60,7 +60,7 @@ def fewer_reshapes(
                 continue
             made[op.outputs[0]] = op
         found.append(op)
-    return _reshape_read(found, made, wanted)
+    return _read_views(found, wanted)
 
 
 def _merged(graph: ConversionGraph, op: Op, before: Op) -> Op:
@@ -84,11 +84,11 @@ def _is_nothing(graph: ConversionGraph, op: Op) -> bool:
     return known and before == after
 
 
-def _reshape_read(ops: list[Op], reshapes: dict[str, Op], wanted: set[str]) -> list[Op]:
-    """Return ops without those reshapes that nobody reads."""
+def _read_views(ops: list[Op], wanted: set[str]) -> list[Op]:
+    """Return ops without what costs nothing and nobody reads."""
     found = list[Op]()
     for op in reversed(ops):
-        if op.outputs[0] in reshapes and op.outputs[0] not in wanted:
+        if op.type in MADE_ONCE and op.outputs[0] not in wanted:
             continue
         wanted.update(op.inputs)
         found.append(op)
