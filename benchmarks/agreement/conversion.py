@@ -61,9 +61,11 @@ def question(seed: int, k: int) -> Question:
     number = draw.getrandbits(40)
     if kind == "costs":
         return _with_costs(draw, number)
-    settings: dict[str, Any] = {"equal sizes": {"sizes": (2,)}, "views twice": {"again": 0.5}}.get(
-        kind, {}
-    )
+    every: dict[str, dict[str, Any]] = {
+        "equal sizes": {"sizes": (2,)},
+        "views twice": {"again": 0.5},
+    }
+    settings = every.get(kind, {})
     most = draw.randint(2, TRIED) if kind != "larger" else draw.randint(TRIED + 1, 30)
     graph = drawn(number, most, **settings)
     objective = draw.choice(OBJECTIVES)

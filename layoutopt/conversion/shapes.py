@@ -48,6 +48,8 @@ def infer(op: Op) -> list[Shape | None]:
         [length] = op.shape(1) or ()
         rank = length if isinstance(length, int) and length <= LONGEST else None
     found = [(None,) * rank if rank and s is None else s for s in _inferred(op)]
+    for n in facts.like.also if facts.like is not None else ():
+        found[n : n + 1] = found[:1] if n < count else []
     counts = {elements_of(first), elements_of(found[0])} - {None}
     if op.type == "Reshape" and len(counts) > 1:
         raise InputError(f"{op}: {first} cannot have shape {found[0]}")

@@ -204,6 +204,7 @@ class ShapeLike(NamedTuple):
     typed: int = 0  # the other op's input whose type of elements the results have
     # tells the shapes of these operands; by default they are those of the other op's inputs
     shapes: Callable[[Op], tuple[Shape | None, ...]] | None = None
+    also: tuple[int, ...] = ()  # further results of the shape of the first
 
 
 @dataclass(frozen=True)

@@ -426,7 +426,7 @@ ROWS: list[Operator] = [
         "NCHW, OIHW, N*HW, O, N*HW -> NCHW",
         build=partial(unwinding.convolution, bias=3),
         gradient=Backward(partial(gradients.convolution, bias=3)),
-        effort=FoldingEffort.UNBOUNDED,
+        effort=FoldingEffort.PRODUCT,
     ),
     *_heavy(
         "QLinearConv",
@@ -586,7 +586,7 @@ ROWS: list[Operator] = [
         "SkipLayerNormalization SkipSimplifiedLayerNormalization",
         axes.skip_normalisation,
         operands=(0, 1),
-        like=FIRST,
+        like=ShapeLike("Identity", also=(3,)),
     ),
     *_microsoft(
         "QLinearAveragePool",
