@@ -80,8 +80,7 @@ class Drawing:
         return self.constants[-1]
 
     def _add(self, type: str, *inputs: str, **attributes: object) -> None:
-        twice = self.again and self.draw.random() < self.again
-        for _ in range(1 + bool(twice)):
+        for _ in range(2 if self.again and self.draw.random() < self.again else 1):
             self.live.append(self.graph.op(type, inputs, attributes))
 
     def transpose(self) -> None:

@@ -45,17 +45,11 @@ def test_random_graphs_are_exact(objective: str, free_io: bool) -> None:
         _exact(graph, objective, free_io)
 
 
+@pytest.mark.parametrize("settings", [{"sizes": (2,)}, {"again": 0.5}], ids=["sizes", "again"])
 @pytest.mark.parametrize("seed", range(40))
-def test_tensors_that_meet_their_own_transposes(seed: int) -> None:
-    """Where all axes are equally long, and sums are of tensors and their transposes, too."""
-    _exact(drawn(5000 + seed, 9, sizes=(2,)), "count,bytes", seed % 4 == 0)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_views_that_stand_there_twice(seed: int) -> None:
-    """Both may run in a mode of their own, and what reads one may read the other."""
-    objective = OBJECTIVES[seed % len(OBJECTIVES)]
-    _exact(drawn(7000 + seed, 5 + seed % 8, again=0.5), objective, seed % 3 == 0)
+def test_tensors_that_meet_their_own_transposes(settings: dict[str, Any], seed: int) -> None:
+    """Where all axes are equally long, and where views that stand there twice run in two modes."""
+    _exact(drawn(5000 + seed, 9, **settings), "count,bytes", seed % 4 == 0)
 
 
 @pytest.mark.parametrize("seed", [10556, 11510, 12305, 12880])
