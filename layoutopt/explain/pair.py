@@ -23,10 +23,9 @@ from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.check.elements import evaluate
 from layoutopt.explain.explanation import Change, PairExplanation, listed, paired, sure
 from layoutopt.explain.subject import Subject, obstacles
-from layoutopt.graphs.locations import check_graph
+from layoutopt.graphs.locations import LayoutDict, check_graph
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.unwinding import unwind
 
 STEP = 1000  # factor by which the pair's value is increased if the last increase was insufficient

@@ -21,7 +21,7 @@ from layoutopt.base.result import PairScore, Status, UnwindingResult
 from layoutopt.check.elements import evaluate
 from layoutopt.explain.explanation import Obstacle
 from layoutopt.graphs import ops
-from layoutopt.graphs.locations import FixedElements, check_result
+from layoutopt.graphs.locations import FixedElements, LayoutDict, check_result, fresh_layouts
 from layoutopt.graphs.ops import Kind, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
@@ -33,7 +33,6 @@ from layoutopt.lowering.elements.groups import (
     free_tensors,
     sources_of,
 )
-from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.tiles.memory import MOST
 from layoutopt.unwinding import unwind
 
@@ -262,11 +261,7 @@ def _most(graph: GraphStore, limits: Limits) -> int | None:
 
 def _at_home(graph: GraphStore) -> int:
     """Count the matching positions of the pair with all sinks at fresh locations."""
-    layouts = {
-        sink.name: ((sink.name, 0, 0, ((sink.size, 1, 1),)),) if sink.size else ()
-        for sink in graph.sinks()
-    }
-    return evaluate(graph, layouts).pairs[0].matched
+    return evaluate(graph, fresh_layouts(graph)).pairs[0].matched
 
 
 def _why_fixed(graph: GraphStore, a: int, b: int) -> str:

@@ -226,7 +226,7 @@ def _coded(values: tuple[int | str, ...]) -> LocationMap:
     return LocationMap(tile_map_of(np.array(codes, np.int64)), tuple(names))
 
 
-Layouts: TypeAlias = dict[str, tuple[Piece, ...]]
+LayoutDict: TypeAlias = dict[str, tuple[Piece, ...]]
 
 
 def check_graph(given: object) -> None:
@@ -255,7 +255,15 @@ def _kind(given: object, reader: str = "read_result") -> str:
     return type(given).__name__ + how
 
 
-def given_layouts(graph: GraphStore, given: object) -> Layouts:
+def fresh_layouts(graph: GraphStore) -> LayoutDict:
+    """Return layouts of a graph's sinks with all elements at locations of their own."""
+    return {
+        sink.name: ((sink.name, 0, 0, ((sink.size, 1, 1),)),) if sink.size else ()
+        for sink in graph.sinks()
+    }
+
+
+def given_layouts(graph: GraphStore, given: object) -> LayoutDict:
     """Return the layouts of a graph's sinks as pieces by name.
 
     Given is a result, or pieces by name or handle of sinks, in any kind of sequence.
@@ -264,7 +272,7 @@ def given_layouts(graph: GraphStore, given: object) -> Layouts:
     found: Any = given.layouts if isinstance(given, UnwindingResult) else given
     if found is None:
         raise InputError("the result has no layouts")
-    layouts: Layouts = {}
+    layouts: LayoutDict = {}
     for key, pieces in found.items():
         name = graph.tensor(key).name if isinstance(key, Tensor) else key
         try:

@@ -31,19 +31,21 @@ from layoutopt.check.elements import Evaluation
 from layoutopt.graphs.locations import (
     TILE,
     FixedElements,
+    LayoutDict,
     Locations,
     Origins,
     check_graph,
     check_layouts,
     checked_array,
     checked_pieces,
+    fresh_layouts,
     layout_sink,
     plain_piece,
 )
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.lowering.elements.kinds import LayoutDict, layouts_of, pieces_of
+from layoutopt.lowering.elements.kinds import layouts_of, pieces_of
 from layoutopt.lowering.greedy0 import greedy0
 
 Assignment: TypeAlias = Mapping[Any, Sequence[Piece] | Array] | UnwindingResult
@@ -413,13 +415,8 @@ class Reserve:
             self._keep(layouts)
 
     def _keep_plain(self) -> None:
-        if self.origins is not None:
-            self._keep(layouts_of(self.graph, self.origins))
-            return
-        own: LayoutDict = {}
-        for sink in self.graph.sinks():
-            own[sink.name] = ((sink.name, 0, 0, ((sink.size, 1, 1),)),) if sink.size else ()
-        self._keep(own)
+        chosen, graph = self.origins, self.graph
+        self._keep(fresh_layouts(graph) if chosen is None else layouts_of(graph, chosen))
 
     def _keep(self, layouts: LayoutDict) -> None:
         """Check layouts, and keep them if they are the best ones so far."""

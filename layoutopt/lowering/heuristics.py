@@ -16,11 +16,11 @@ from layoutopt.boxes.equation import Equations
 from layoutopt.boxes.join import BoxIndex, image, join
 from layoutopt.boxes.merge import merged
 from layoutopt.check.elements import evaluate
-from layoutopt.graphs.locations import FixedElements
+from layoutopt.graphs.locations import FixedElements, LayoutDict
 from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import moves
-from layoutopt.lowering.elements.kinds import LayoutDict, layouts_of
+from layoutopt.lowering.elements.kinds import layouts_of
 from layoutopt.lowering.greedy0 import Elements, Greedy, Path, greedy0, inverse, relevant
 
 STEPS = 2 * 10**5  # how many steps may be taken; see `Equations`

@@ -19,7 +19,7 @@ from layoutopt.base.limits import Limits, fits_memory, require
 from layoutopt.base.numbers import to_integers
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box
-from layoutopt.graphs.locations import TILE, FixedElements, Origins
+from layoutopt.graphs.locations import TILE, FixedElements, LayoutDict, Origins, fresh_layouts
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.elements.groups import (
@@ -34,7 +34,6 @@ from layoutopt.lowering.elements.groups import (
 )
 from layoutopt.lowering.elements.kinds import (
     GroupKind,
-    LayoutDict,
     memory_needed,
     pieces_of,
     reduce_kind,
@@ -90,17 +89,12 @@ class Lowered:
 
     def completed(self, layouts: LayoutDict) -> LayoutDict:
         """Return layouts with those of sinks that no group needs, in the graph's order."""
-        return {
-            sink.name: layouts[sink.name] if sink.name in layouts else self._untied(sink.index)
-            for sink in self.graph.sinks()
-        }
-
-    def _untied(self, t: int) -> tuple[Piece, ...]:
-        """Return the layout of a sink that no group needs."""
-        name, count = self.graph.tensor_name(t), size(self.graph.shapes[t])
-        if self.given.touches(t):
-            return pieces_of(self.graph, *self.given.placed(t, self.given.own(t)))
-        return ((name, 0, 0, ((count, 1, 1),)),) if count else ()
+        found, given = fresh_layouts(self.graph) | layouts, self.given
+        for sink in self.graph.sinks():
+            if sink.name not in layouts and given.touches(sink.index):
+                origins = given.placed(sink.index, given.own(sink.index))
+                found[sink.name] = pieces_of(self.graph, *origins)
+        return found
 
     def labels(self, origins: Origins) -> IntArray:
         """Return labels of the problem's nodes from layouts.

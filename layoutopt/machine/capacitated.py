@@ -21,12 +21,12 @@ from layoutopt.base.limits import Limits, fits_memory
 from layoutopt.base.numbers import distinct, nearest, to_decimal
 from layoutopt.base.result import Loop, Piece, Result
 from layoutopt.check.elements import occupied, overfull
-from layoutopt.graphs.locations import TILE, hooked
+from layoutopt.graphs.locations import TILE, LayoutDict, hooked
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import coarsen, memory_of, tiled, viewed
 from layoutopt.lowering.classes.kinds import LiftedKind
-from layoutopt.lowering.elements.kinds import GroupKind, LayoutDict, find
+from layoutopt.lowering.elements.kinds import GroupKind, find
 from layoutopt.lowering.lower import LIFT_FROM, Lowered, lower
 from layoutopt.network.capacity.answer import CapacityAnswer, CountedLabels, Reason
 from layoutopt.network.capacity.problem import CapacityProblem

@@ -23,7 +23,7 @@ from layoutopt.base.numbers import to_decimal, to_integers, unique
 from layoutopt.base.result import Piece, Result
 from layoutopt.boxes.merge import boxes_of
 from layoutopt.check.elements import Located, evaluate
-from layoutopt.graphs.locations import TILE, flow, hooked
+from layoutopt.graphs.locations import TILE, LayoutDict, flow, hooked
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import (
@@ -38,7 +38,6 @@ from layoutopt.graphs.tiling import (
     root_tiles,
     viewed,
 )
-from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.machine.capacitated import NO_WAY
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.cpsat import solve_programme

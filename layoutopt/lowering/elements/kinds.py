@@ -25,7 +25,7 @@ from layoutopt.base.numbers import distinct, unique
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box
 from layoutopt.boxes.merge import boxes_of
-from layoutopt.graphs.locations import FixedElements, Origins
+from layoutopt.graphs.locations import FixedElements, LayoutDict, Origins
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.elements.groups import (
@@ -332,9 +332,6 @@ def _confirmed(kind: IntArray, starts: IntArray, lengths: IntArray, model: IntAr
         return False
     shift = np.repeat(starts[model] - starts, lengths)
     return np.array_equal(kind, kind[np.arange(len(kind)) + shift])
-
-
-LayoutDict = dict[str, tuple[Piece, ...]]
 
 
 def pieces_of(graph: GraphStore, tensors: IntArray, elements: IntArray) -> tuple[Piece, ...]:
