@@ -106,6 +106,8 @@ def parse_npz(raw: bytes) -> Network:
             arrays = {key: archive[key] for key in archive.files}
     except (zipfile.BadZipFile, ValueError, EOFError, OSError, zlib.error, KeyError) as error:
         raise InputError(f"is no whole .npz file ({error})") from None
+    except TypeError:
+        raise InputError("holds a single array, not those of an .npz file") from None
     except (NotImplementedError, RuntimeError, AttributeError) as error:
         raise InputError(f"cannot be read as .npz ({error})") from None
     return _NpzReader(arrays).network()
@@ -125,6 +127,7 @@ class _NpzReader:
         cost_at, costs = self._triples("costs")
         equal_edges, equal_costs = self._triples("equal_edges")
         sense: Any = self._word("sense", "min")
+        self.arrays.setdefault("domain_of", np.zeros(np.size(self.arrays.get("nodes", ())), int))
         found = Network(
             nodes=tuple(self._array("nodes", TEXT, 1).tolist()),
             domains=self._domains(),
