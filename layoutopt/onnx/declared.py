@@ -196,7 +196,8 @@ def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told:
         inner = [
             own.get(name) or one.value_info.add(name=name) for name in results if declared.get(name)
         ]
-        for value in (*inner, *one.output):
+        inputs = {value.name for value in one.input}  # whose own types tell as much
+        for value in (*inner, *(value for value in one.output if value.name not in inputs)):
             kind, other = declared.get(value.name), told.get(value.name)
             if kind is not None:
                 value.type.CopyFrom(other if other is not None and _differ(kind, other) else kind)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutopt import __version__
 from layoutopt.base.errors import InputError
+from layoutopt.base.files import named
 from layoutopt.base.limits import Stopped
 from layoutopt.base.result import Status
 from layoutopt.conversion.result import Conversion, Remaining, Tally, first_gap
@@ -142,7 +143,7 @@ class ConversionResult:
         InputError
             If the file exists, or cannot be written.
         """
-        path = Path(path)
+        path = named(path)
         check_output(path, self.source, overwrite)
         write_proto(self.model, path, self._outside(), overwrite=overwrite)
 

@@ -134,6 +134,7 @@ class _Simplifier:
         unshadow(model.graph, self.names)
         self.keys = NodeKeys(model)
         self.held = overridable(model)
+        self.inputs = {value.name for value in model.graph.input}
         self.barred: set[str] = set()
         self.followed: set[str] = set()  # names of known values that readers do not use any more
         self.types: Declared = {}
@@ -511,9 +512,10 @@ class _Simplifier:
             return source
         if node.op_type == "Expand" and self._expands_nothing(node, scope):
             return source
-        if node.op_type == "Transpose":  # which alone may tell the rank of an output
+        if node.op_type == "Transpose":  # which alone may tell the rank of an output or an input
             perm = [axis for a in node.attribute for axis in a.ints]
-            return source if perm and perm == sorted(perm) else None
+            known = shape_of(self.types.get(source)) is not None or source not in self.inputs
+            return source if known and perm and perm == sorted(perm) else None
         if node.op_type == "Dropout" and only_passes(node, scope.values):
             return None if read.intersection(node.output[1:2]) - {""} else source
         if node.op_type == "Cast":

@@ -242,8 +242,10 @@ class _Writer:
         """Give a node an input that holds what older versions of its op have as attribute."""
         place = parameter_places(op)[name]
         old = node.input[place] if place < len(node.input) else ""
-        like = self._known(old) if old else None
-        array = np.asarray(value, self._dtype(old or self._typing(node, op, place)))
+        constant = self.source.constants.get(old)
+        like = None if constant is None else array_of(constant)
+        kind = self.source.element_types.get(old or self._typing(node, op, place))
+        array = np.asarray(value, _dtype_of(kind) if kind else np.int64)
         if old and like is not None and like.size == array.size:
             array = array.reshape(like.shape)
         while len(node.input) <= place:
@@ -259,15 +261,6 @@ class _Writer:
             if name and same and formal[n].type_str == formal[place].type_str:
                 return str(name)
         return ""
-
-    def _dtype(self, name: str) -> Any:
-        """Return the type of a tensor's elements, by default that of axes and sizes."""
-        kind = self.source.element_types.get(name)
-        return _dtype_of(kind) if kind else np.int64
-
-    def _known(self, name: str) -> Any:
-        constant = self.source.constants.get(name)
-        return None if constant is None else array_of(constant)
 
     def _initialiser(self, op: Op, array: Any, wish: str) -> str:
         """Return the name of a new initialiser in the graph of an op, one for equal arrays."""
@@ -353,7 +346,8 @@ class _Writer:
         for name, node in nodes.items():
             if name not in read:
                 continue
-            if name in given or not _is_too_early(node, source.graph.opset):
+            early = source.graph.opset < NUMBERS_OF_ANY_TYPE and node.op_type == "Constant"
+            if name in given or not early:
                 target.node.append(node)
             else:
                 target.initializer.add().CopyFrom(node.attribute[0].t)
@@ -389,11 +383,6 @@ def _dtype_of(element_type: str) -> Any:
     from onnx import TensorProto, helper
 
     return helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(element_type.upper()))
-
-
-def _is_too_early(node: NodeProto, opset: int) -> bool:
-    """Return whether a constant node would hold what these only do in newer versions."""
-    return opset < NUMBERS_OF_ANY_TYPE and node.op_type == "Constant"
 
 
 def _once(nodes: Iterable[NodeProto], outputs: Container[str]) -> Iterator[NodeProto]:
