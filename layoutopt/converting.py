@@ -488,6 +488,8 @@ def _desired(
         raise InputError("padding requires layout; backends have their own rules for padding")
     if layout is not None and backend is not None:
         raise InputError("give layout or backend, not both")
+    if layout is not None and not isinstance(layout, str):
+        raise InputError(f"layout must be text such as Conv=NHWC,HWIO, not {type(layout).__name__}")
     if layout is not None:
         return parse_desired(layout, padding)
     return backend_named(backend) if isinstance(backend, str) else backend

@@ -108,9 +108,12 @@ INSTANCES = (".json", ".json.gz")  # suffixes of instance files
 def named(path: str | Path) -> Path:
     """Return a user's argument as a path."""
     try:
-        return Path(path)
+        found = Path(path)
     except TypeError:
         raise InputError(f"expected a file name, not {type(path).__name__}") from None
+    if not os.fspath(path) or "\0" in str(path):
+        raise InputError(f"expected a file name, not {str(path)!r}")
+    return found
 
 
 STDIN = "-"  # the name of standard input

@@ -212,8 +212,8 @@ class _Building:
         sources = self._orders(wanted)
         self.homes |= {(v, orders[0]) for v, orders in sources.items() if len(orders) == 1}
         self.forced -= self.homes
-        nodes = {need: self._node([0, self._weight(need)], 0) for need in wanted}
-        constant = sum(map(self._weight, self.forced))
+        nodes = {need: self._node([0, self.weights[need[0]]], 0) for need in wanted}
+        constant = sum(self.weights[v] for v, _ in self.forced)
         op_nodes: list[int | None] = []
         for one, rows in zip(self.every, needs, strict=True):
             own = [self.costs.op(one.price(number)) for number in one.rows]
@@ -265,9 +265,6 @@ class _Building:
             return written
         return (taken or orders)[0]
 
-    def _weight(self, need: Need) -> int:
-        return self.weights[need[0]]
-
     def _node(self, costs: list[int], label: int) -> int:
         self.own.append(costs)
         self.begin.append(label)
@@ -278,7 +275,7 @@ class _Building:
     ) -> int:
         """Add the node of an op or source, and its edges; ``own`` is what its modes cost."""
         returns = [
-            cost - sum(self._weight(n) for n in row.gives if n in nodes or n in self.forced)
+            cost - sum(self.weights[n[0]] for n in row.gives if n in nodes or n in self.forced)
             for row, cost in zip(rows, own or [0] * len(rows), strict=True)
         ]
         node = self._node(returns, label)

@@ -197,6 +197,10 @@ def solve(
         If the start is no allowed labelling, a limit no number, or a rule fails.
     """
     given = network.build() if isinstance(network, CostNetwork) else network
+    if not isinstance(given, Network):
+        raise InputError(f"expected a Network, not {type(given).__name__}; files are read by read")
+    if not isinstance(rules, Sequence) or not all(map(callable, rules)):
+        raise InputError("rules must be a list of functions")
     if limits is not None:
         return _solved(given, limits, start, rules, solver, certificate)
     limits = limited(time_limit, gap, seed, workers, progress)

@@ -14,7 +14,7 @@ from string import ascii_lowercase
 from typing import NamedTuple, TypeAlias
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.files import write_bytes
+from layoutopt.base.files import named, write_bytes
 from layoutopt.base.table import Figures, Part, Shown
 
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
@@ -270,9 +270,9 @@ class Picture(Shown):
         InputError
             If the suffix is another, or the file exists or cannot be written.
         """
-        if Path(path).suffix != ".svg":
+        if named(path).suffix != ".svg":
             raise InputError("is no name of a picture; it must end in .svg", file=str(path))
-        write_bytes(Path(path), f"{self.svg}\n".encode(), overwrite=overwrite)
+        write_bytes(named(path), f"{self.svg}\n".encode(), overwrite=overwrite)
 
     def _repr_svg_(self) -> str:
         return self.svg
