@@ -114,7 +114,10 @@ def _step(a: Box, b: Box) -> tuple[int, int, tuple[int, ...]]:
 
 
 def _row(run: list[Box], free: dict[int, Box], equations: Equations) -> Sequence[Box]:
-    """Return a run in as few free boxes as possible: one if alike, some if one loop grows."""
+    """Return a run in as few boxes as possible: one if they are alike, some if one loop grows.
+
+    They are taken from the free boxes.
+    """
     there, here, growth = _step(run[0], run[1]) if len(run) > 2 else (0, 0, ())
     grows = [k for k, more in enumerate(growth) if more]
     if len(grows) == 1:

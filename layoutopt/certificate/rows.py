@@ -122,7 +122,10 @@ class ActiveRows:
         return np.minimum.reduceat(least, self._first), np.maximum.reduceat(most, self._first)
 
     def _least(self, room: Array) -> Array:
-        """Return for each item how few of its rows, in two windows of 2^k, may be violated."""
+        """Return for each item the least number of its rows that may be violated.
+
+        Of rows in windows of length 1, 2, 4, ... two windows cover each item's rows.
+        """
         window = np.where(self.active, room, 2 * self._none)
         found = window[self.group.begin]
         levels = np.frexp(self.group.end - self.group.begin)[1] - 1

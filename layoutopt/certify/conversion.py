@@ -337,7 +337,11 @@ def _check_output(given: ConversionGraph, new: ConversionGraph, verdict: Convers
 
 
 def _visibly_changed(given: ConversionGraph, new: ConversionGraph) -> int:
-    """Count ops, by name and without bodies and views, that visibly compute along other axes."""
+    """Return how many ops that compute along axes have other types, attributes or known shapes.
+
+    Ops are compared by name.  Those of other names are left out, and so are ops with bodies, and
+    views, which are written in several ways.
+    """
     others = {op.name: op for op in new.ops}
     pairs = [(op, others[op.name]) for op in given.ops if op.name in others and not op.bodies]
     return sum(
@@ -347,7 +351,10 @@ def _visibly_changed(given: ConversionGraph, new: ConversionGraph) -> int:
 
 
 def _differs(op: Op, other: Op) -> bool:
-    """Return whether types, attributes or known shapes, axes of 1 aside, of two ops differ."""
+    """Return whether two ops have other types, attributes or known shapes.
+
+    Axes of size 1 may be anywhere: that changes no op.
+    """
     if op.type != other.type or repr(op.attributes) != repr(other.attributes):
         return True
     shapes = (*op.input_shapes, *op.output_shapes), (*other.input_shapes, *other.output_shapes)

@@ -192,7 +192,10 @@ def _awaited(graph: GraphStore, origin: str) -> int | None:
 
 
 def _waits(graph: GraphStore, i: int) -> bool:
-    """Return whether locations become known after inputs': barriers', with hooks if on tiles."""
+    """Return whether an op's locations become known after its inputs'.
+
+    On a tile memory, this holds for barriers with hooks only, as other tiles are given by rules.
+    """
     if graph.tile_memory is not None:
         return hook_of(graph, i) is not None
     return graph.ops[i].kind is Kind.BARRIER

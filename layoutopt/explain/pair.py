@@ -249,7 +249,10 @@ class _Search:
         return chosen if tried == [] else None
 
     def _to_try(self, chosen: list[int], allowed: set[int], more: int) -> list[int] | None:
-        """Return items, one of which is needed; none if demands are met, None if they cannot be."""
+        """Return allowed items of which one must be added to the chosen ones.
+
+        The list is empty if all demands are met; ``None`` if ``more`` items cannot meet them.
+        """
         self.left -= 1
         if not self.left or self.limits.over:
             raise TimeoutError
@@ -339,7 +342,10 @@ def _demand_for(trials: ParametricSolves, winner: Trial, other: Trial) -> Demand
 
 
 def _demand(trials: ParametricSolves, tried: tuple[Collection[int], Trial], other: Trial) -> Demand:
-    """Return what other layouts demand of every sufficient set, after one set was tried."""
+    """Return the demands of other layouts on every sufficient set.
+
+    A set was tried, and the best layouts that win the pair without it are known.
+    """
     pairs, wins = tried
     target = other.worth(trials.values) - wins.worth(_without(trials, pairs))
     amounts = []

@@ -314,7 +314,10 @@ def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int])
 
 
 class _Tiles(Locations):
-    """Tiles as locations; outputs of hooks, and sinks not yet laid, have their own."""
+    """Tiles as locations, named by their numbers; outputs of hooks have locations of their own.
+
+    If sinks are ``laid``, unplaced ones lie on the tiles of the linear rule.
+    """
 
     def __init__(self, graph: GraphStore, laid: bool) -> None:
         super().__init__(graph)

@@ -348,7 +348,10 @@ def sampling(shape: Shape, index: Any) -> Sampling:
 
 
 def _span(r: range, n: int) -> tuple[int, int, int, bool]:
-    """Return bounds, stride and direction of the largest box that a range samples."""
+    """Return bounds, stride and direction of the box that a range samples.
+
+    The box is extended to the ends of the dimension where this does not change the samples.
+    """
     if len(r) < 2:
         low = r[0] if r else 0
         return low, low + len(r), 1, False

@@ -132,7 +132,11 @@ def fix_tiles(graph: GraphStore) -> GraphStore:
 def _rebuilt(
     graph: GraphStore, change: Callable[[GraphStore, int, UnwindingOp], Iterable[str] | None]
 ) -> GraphStore:
-    """Return a graph whose ops ``change(new graph, number, op)`` adds; it may rename outputs."""
+    """Return a graph whose ops are changed one after the other, with the same pairs and memory.
+
+    ``change`` adds to the new graph what replaces op number ``i``, which it gets with the new
+    names of its inputs, and returns the new names of its outputs if they have others.
+    """
     found = type(graph)(graph.name, graph.description)
     names: dict[str, str] = {}
     for i, op in enumerate(graph.ops):

@@ -446,7 +446,10 @@ Cells: TypeAlias = Mapping[int, Sequence[AxisFactor]]
 
 
 def _cells(source: Form, target: Form, shape: Shape) -> Cells | None:
-    """Return the factors that both forms are made of; None if they cut through each other's."""
+    """Return the factors that both forms are made of, None if they cut through each other's.
+
+    An axis that is padded in one of them is as long as it needs to be for both.
+    """
     strides: dict[int, set[int]] = {}
     ends: dict[int, set[int]] = {}
     for form in (source, target):

@@ -291,7 +291,10 @@ class UnitAssignment:
         np.subtract.at(self.room, placement.labels, self.problem.bytes[placement.nodes] * each)
 
     def _place_unit(self, unit: int, room: list[int], more: list[int]) -> bool:
-        """Give a unit its first configuration that fits, or tiles with room as ``more`` labels."""
+        """Give a unit the first of its class's configurations that fits, or any tiles with room.
+
+        ``room`` has the bytes left on each tile, which shrink, and ``more`` further labels.
+        """
         begin, end = self.begin[self.of[unit] : self.of[unit] + 2].tolist()
         own, copies = self.order[begin:end], int(self.copies[unit])
         need = [width * copies for width in self.problem.bytes[own].tolist()]
@@ -427,7 +430,11 @@ def capacity_problem(lowered: Lowered) -> LoweredCapacity:
 def _part(
     kind: GroupKind, memory: TileMemory, lowered: Lowered, node: int, first: int, copies: list[int]
 ) -> tuple[Any, ...]:
-    """Return edges, weights, rewarded tiles, rewards, classes, bytes, preferred tiles of a kind."""
+    """Return what a kind adds to the problem: nodes from ``node``, classes from ``first`` on.
+
+    For one copy of each class these are edges, their weights, rewarded nodes with tiles, and their
+    rewards; then for each node its class, bytes and preferred tile.
+    """
     problem = kind.problem
     numbers = kind.edges.numbers
     of = kind.classes.class_of[kind.classes.component[kind.nodes]] + first
@@ -446,7 +453,11 @@ def _part(
 
 
 def _preferred_tiles(kind: GroupKind) -> IntArray:
-    """Return each node's tile if all earn equally: a best one, of the first tensor tied to it."""
+    """Return for each node the tile that its component is to take where nothing is lost by it.
+
+    It is one that earns most if all nodes take it; of several such tiles the one that has, tied
+    to the component, an element of the first tensor.  So neighbours follow one tensor.
+    """
     problem = kind.problem
     numbers = kind.edges.numbers
     home = np.full(problem.nodes, -1)

@@ -245,7 +245,10 @@ def traced(graph: GraphStore) -> TracedTiles:
 
 
 def _roots(graph: GraphStore, coarse: GraphStore) -> tuple[dict[int, Array], dict[int, int], int]:
-    """Return numbers of roots' elements, the first of each sink, and their count."""
+    """Return the numbers of root tensors' elements, the first of each sink, and how many.
+
+    Rules may depend on the graph with grains, ``coarse``.
+    """
     free, first = 0, {}
     arrays: dict[int, Array] = {}
     hooks = {t for i in hooked(graph) for t in graph.op_outputs[i]}
@@ -388,7 +391,11 @@ class _Search:
             yield conditions, node, tile
 
     def _learn(self, on: IntArray, loose: IntArray) -> None:
-        """Take the master's sinks with what follows from them, and add rows; it breaks one."""
+        """Take the master's sinks with what follows from them, and add rows.
+
+        The first barrier whose outputs the master has elsewhere reads what it reads in the
+        master, so a row for it is one that the master breaks.
+        """
         really = on.copy()
         for block in self.known.blocks:
             self._add(block, really)

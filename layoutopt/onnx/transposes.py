@@ -165,7 +165,10 @@ onnx.save(found[0] if isinstance(found, tuple) else found, output)
 
 
 def _optimise_alone(package: str, entry: str, path: Path) -> None:
-    """Let another optimiser write what it leaves, in a process; InputError if that fails."""
+    """Let another optimiser write what it leaves of a network, in a process that may crash.
+
+    Raises ``InputError`` if it does, or fails.
+    """
     output, said = path.with_suffix(".new"), path.with_suffix(".txt")
     words = ["-c", _OPTIMISE, package, entry, str(path), str(output)]
     with said.open("wb") as file, start_python(words, file) as process:

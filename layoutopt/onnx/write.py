@@ -85,7 +85,7 @@ def _is_nothing(graph: ConversionGraph, op: Op) -> bool:
 
 
 def _read_views(ops: list[Op], wanted: set[str]) -> list[Op]:
-    """Return ops without what costs nothing and nobody reads."""
+    """Return ops without those that nobody reads, of the types that are made once."""
     found = list[Op]()
     for op in reversed(ops):
         if op.type in MADE_ONCE and op.outputs[0] not in wanted:

@@ -190,7 +190,10 @@ def commands(stretches: Sequence[Stretch]) -> str:
 
 
 def _handles(a: Stretch, b: Stretch) -> float:
-    """Return where a curve's handles stand: in the middle, or beside the column of both ends."""
+    """Return where both handles of the curve from one stretch to the next stand.
+
+    Between two columns they are in the middle; a line that returns to its column bulges.
+    """
     gap = b[0] - a[1]
     return a[1] + (gap / 2 if gap > 1 else bulge(b[2] - a[2]) / 0.75)  # no curve reaches them
 

@@ -242,7 +242,10 @@ def _packed(
     heights: Mapping[int, tuple[float, float]],
     gap: float,
 ) -> list[float]:
-    """Return the points nearest to wanted ones without overlap: an isotonic regression."""
+    """Return the points nearest to wanted ones, by least squares, at which nothing overlaps.
+
+    Without the distances that neighbours need, they must not fall: isotonic regression.
+    """
     from scipy.optimize import isotonic_regression
 
     offsets = np.array(_offsets(layer, heights, gap))
@@ -334,7 +337,10 @@ def _spans(
     ways: Sequence[Sequence[int]],
     level: dict[int, float],
 ) -> tuple[list[tuple[float, float]], list[float], float]:
-    """Return the ends of each column, with room for labels, its frames' start, and the width."""
+    """Return the ends of each column, where its frames begin, and how far right lines go.
+
+    Between two columns there is room for the labels of the ties that have their middle there.
+    """
     count = max(column, default=-1) + 1
     room = [ROOM] * max(0, count - 1) + [0.0]
     for tie, way in zip(ties, ways, strict=True):
@@ -413,7 +419,11 @@ def _route_arrows(steps: Sequence[OpCard]) -> list[tuple[int, int]]:
 
 
 class _Ports:
-    """Heights at which lines end at cards, ``of`` each line and end, and of ``stems`` by card."""
+    """The heights at which lines end at cards, spread along each side.
+
+    ``of`` holds them by line and end; arrows have the first numbers, ties follow.  ``stems``
+    holds those of the arrows from labels to outputs, by card.
+    """
 
     def __init__(self, where: Arrangement, steps: Sequence[OpCard], ties: Sequence[Tie]) -> None:
         self.where = where

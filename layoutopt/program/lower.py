@@ -258,7 +258,11 @@ def striped(
 
 
 def _runs(n: int, stripe: tuple[int, int, int], first: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield start, number of periods, length and position in the next stripe of each kept run."""
+    """Yield the runs that a stripe keeps of the indices ``0 .. n-1``.
+
+    Each is its start, number of periods in which it repeats, its length, and the position of its
+    first index in the next stripe.
+    """
     on, off, phase = stripe
     period = on + off
     inside = (first - phase) % period
@@ -316,7 +320,11 @@ def lower(schedule: Schedule, target: Target[Handle]) -> dict[str, Handle]:
 
 
 class _State(Generic[Handle]):
-    """Values made by a target, by tensor: created ``sinks``, and own locations of ``roots``."""
+    """Values made by a target so far, by tensor number.
+
+    ``sinks`` are created sinks; ``roots`` own locations: those of sources and fixed points,
+    fresh ones of sinks, and those of known barriers.
+    """
 
     def __init__(self, graph: GraphStore, target: Target[Handle]) -> None:
         self.graph, self.target = graph, target

@@ -162,7 +162,10 @@ def gap_profile(found: RowsByInstance) -> str:
 def _cumulated(
     values: dict[str, list[float]], first: float, last: float | None = None
 ) -> list[ChartLine]:
-    """Return the share of each name's values up to each value, from ``first`` to ``last``."""
+    """Return for each name the share of its values up to each value, from ``first`` to ``last``.
+
+    By default, lines end somewhat beyond the largest value.
+    """
     known = [x for some in values.values() for x in some if math.isfinite(x)]
     last = BEYOND * max(known, default=first) if last is None else last
     lines = []

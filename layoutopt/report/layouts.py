@@ -97,7 +97,10 @@ def around(
 
 
 def _sources(graph: GraphStore, ends: set[int], layouts: Mapping[str, Sequence[Piece]]) -> set[int]:
-    """Return tensors with origins of their locations; about :data:`PART` of them at most."""
+    """Return tensors with the origins of their locations, through views and layouts.
+
+    Slightly more than :data:`PART` tensors may be returned, and then not all.
+    """
     found, todo = set(ends), list(ends)
     while todo and len(found) <= PART:
         t = todo.pop()

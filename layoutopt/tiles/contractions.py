@@ -178,7 +178,10 @@ def spread(axes: Axes, parts: Sequence[int]) -> TileMap:
 def _pieces(
     blocks: tuple[int, ...], spare: tuple[tuple[int, int], ...]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return what pieces of blocks add to the tile, from ``(parts, stride)`` of other loops."""
+    """Return for each axis what each piece of a block along it adds to the tile.
+
+    ``spare`` has number and stride of the parts along each loop that the operand does not have.
+    """
     tiles = outer_sum([stride * np.arange(number) for number, stride in spare])
     inner = [math.prod(number for number, _ in spare[i:]) for i in range(len(spare))]
     # Pieces of two axes are steps along each only where they fall into whole rows of tiles.
@@ -191,7 +194,10 @@ def _pieces(
 
 
 def _sums(tiles: Array, row: Array) -> tuple[tuple[int, ...], ...] | None:
-    """Return the first tiles as sums of terms along axes, if they are; always with one axis."""
+    """Return the first tiles, as an array of a shape, as sums of terms along its axes, if they are.
+
+    They always are for shapes that are longer than 1 along one axis only.
+    """
     table = tiles[: row.prod()].reshape(row)
     along = [np.moveaxis(table, a, 0).reshape(row[a], -1)[:, 0] for a in range(len(row))]
     if not np.array_equal(outer_sum(along), table.reshape(-1)):
@@ -277,7 +283,10 @@ def _product(m: int, k: int, n: int, batch: int) -> Contraction:
 
 
 def _reads_as(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Return whether joining neighbours, dimensions of 1 aside, makes another shape."""
+    """Return whether joining neighbouring dimensions of a shape makes it another.
+
+    Dimensions of 1 may be missing.
+    """
     places = {math.prod(shape[d:]) for d in range(len(shape) + 1)}
     sizes = [math.prod(wanted[d:]) for d in range(len(wanted) + 1)]
     return math.prod(shape) == sizes[0] and places.issuperset(sizes)

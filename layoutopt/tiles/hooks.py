@@ -71,7 +71,11 @@ def _same(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Strided]:
 
 
 def _reduce(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Strided]:
-    """Lay outputs like the first element of each reduced range; lower ranks fit from the left."""
+    """Lay outputs like the first element of each range of the first input that is reduced.
+
+    An output of the input's rank has 1 where it is reduced; in one of lower rank, each dimension
+    is the first of the input that fits, from left to right.
+    """
     large, found = inputs[0], []
     for small in outputs:
         stays = zip(_kept(small, large), large, strict=True)
@@ -96,7 +100,10 @@ def _broadcast(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Stride
 
 
 def _pool(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[Strided]:
-    """Lay outputs like the first element of each window, which begin ``n // m`` indices apart."""
+    """Lay outputs like the first element of each window of the first input.
+
+    For ``n`` indices of the input and ``m`` of the output windows begin ``n // m`` apart.
+    """
     large, found = inputs[0], []
     for small in outputs:
         if len(small) != len(large) or any(m > n for m, n in zip(small, large, strict=True)):

@@ -199,7 +199,10 @@ def _taken(
 
 
 def _by_axis(whole: TileMap, shape: Sequence[int], indices: Sequence[Array]) -> TileMap:
-    """Return the tiles of indices along each axis of a map that follows them, but for ones."""
+    """Return the tiles of some indices along each axis of a map that follows the dimensions.
+
+    Axes of 1 that only one of map and tensor has do not matter.
+    """
     axes = list(zip(whole.shape, whole.steps, strict=True))
     long = iter([steps for extent, steps in axes if extent != 1])
     first = sum((steps.values for extent, steps in axes if extent == 1), np.zeros(1, np.int64))

@@ -248,7 +248,11 @@ def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> Iterator[Box]
 
 
 def _strided(op: UnwindingOp, shape: Shape) -> tuple[int, Sequence[int]]:
-    """Return first element and strides of a view, as NumPy has them, without its memory."""
+    """Return first element and strides of a view, as NumPy has them.
+
+    The view is taken of an array of one byte that claims to have the shape; only its strides
+    are ever looked at.
+    """
     byte = np.zeros(1, np.int8)
     array = np.lib.stride_tricks.as_strided(byte, shape, strides(shape), writeable=False)
     view = op.view([array])

@@ -222,7 +222,10 @@ def _check_gain(slotted: Slotted, runs: Runs) -> None:
 
 
 def _first_colours(runs: Runs, joins: Sequence[Joins], told: IntArray) -> tuple[IntArray, int]:
-    """Return equal numbers for a slot's runs of the same marks not ``told`` apart; their count."""
+    """Return equal numbers for runs of one slot with the same marks, and how many there are.
+
+    Runs that are ``told`` apart are like no other.
+    """
     alone = np.where(told, np.arange(len(told)), -1)
     colours = distinct([runs.slot, alone])[1]
     end = len(told)

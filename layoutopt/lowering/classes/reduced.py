@@ -175,7 +175,10 @@ def cell_sets(cells: Representatives, part: int, index: Sequence[IntArray]) -> I
 
 
 def _ratios(orbits: Orbits, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the numbers for one other orbit of each type ``(slots, rows)`` in lowest terms."""
+    """Return the numbers for one different orbit of each listed type, as fractions in lowest terms.
+
+    Types have shape ``(slots, rows)``; -1 is none.
+    """
     most = np.prod([float(orbits.copies[types].max(initial=1)) for types in rows])
     kind = np.int64 if most < 2**62 else object
     above, below = np.ones(rows.shape[1], kind), np.ones(rows.shape[1], kind)

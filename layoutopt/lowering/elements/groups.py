@@ -458,7 +458,11 @@ def edges_of(
 
 
 def _aligned(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return two arrays flat, in the order in which the first lies in memory, which is faster."""
+    """Return two arrays flat, in the order in which the first one lies in memory.
+
+    Index arrays of permuted views would otherwise be walked with long strides again and
+    again.
+    """
     axes = np.argsort([-abs(step) for step in x.strides], kind="stable")
     return x.transpose(axes).reshape(-1), y.transpose(axes).reshape(-1)
 

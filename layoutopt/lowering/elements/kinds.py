@@ -269,7 +269,10 @@ def _packed(number: IntArray, size: int) -> tuple[IntArray, int]:
 
 
 def _classified(where: IntArray, kind: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return each component's class by edges ``(where, kind)``; each class's size and first."""
+    """Return class of each component, and size and first member of each class.
+
+    ``where`` and ``kind`` are component and kind of each edge.
+    """
     kinds = int(kind.max(initial=-1)) + 1
     if kinds <= FEW:
         return _counted(where, kind, kinds, count)
@@ -632,7 +635,10 @@ class GroupKind:
         return where
 
     def _origins(self, where: IntArray) -> tuple[IntArray, IntArray]:
-        """Return root tensor (sinks first) and flat element of numbers; of a mapping the first."""
+        """Return root tensor (sinks first, then fixed ones) and flat element of numbers.
+
+        A location that a mapping gives is named by the first element that has it.
+        """
         numbers = self.edges.numbers
         starts = numbers.starts.astype(where.dtype)
         tensor = np.searchsorted(starts, where, side="right").astype(where.dtype) - 1
