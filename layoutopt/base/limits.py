@@ -263,7 +263,7 @@ def limited(
     """Return the limits of a call that starts now, from users' arguments."""
     numbers: dict[str, Any] = {"time_limit": 0 if time_limit is None else time_limit, "gap": gap}
     for name, value in numbers.items():
-        if not isinstance(value, Real) or not float(value) >= 0:
+        if not issubclass(type(value), Real) or not value >= 0:
             raise InputError(f"{name} must be a number of 0 or more, got {value!r}")
     whole: Any = seed
     if not isinstance(whole, Integral):
@@ -272,7 +272,9 @@ def limited(
     if not (progress is None or callable(progress)):
         raise InputError(f"progress must be a function, not {type(progress).__name__}")
     begun = time.monotonic()
-    deadline = math.inf if time_limit is None else begun + time_limit
+    deadline = (
+        math.inf if time_limit is None or time_limit > threading.TIMEOUT_MAX else begun + time_limit
+    )
     return Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress, started=begun)
 
 
