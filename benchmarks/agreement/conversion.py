@@ -63,7 +63,7 @@ def question(seed: int, k: int) -> Question:
         return _with_costs(draw, number)
     every: dict[str, dict[str, Any]] = {
         "equal sizes": {"sizes": (2,)},
-        "views twice": {"again": 0.5},
+        "views twice": {"repeated": 0.5},
     }
     settings = every.get(kind, {})
     most = draw.randint(2, TRIED) if kind != "larger" else draw.randint(TRIED + 1, 30)

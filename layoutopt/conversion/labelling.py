@@ -219,7 +219,7 @@ class _Building:
             own = [self.costs.op(one.price(number)) for number in one.rows]
             op_nodes.append(self._chooser(rows, 0, nodes, own) if len(rows) > 1 else None)
             constant += own[0] if len(rows) == 1 else 0
-        self._free_once(needs, op_nodes, nodes)
+        self._charge_once(needs, op_nodes, nodes)
         places: dict[int, tuple[int | None, list[Order]]] = {}
         for v, orders in sources.items():
             node = None
@@ -291,7 +291,7 @@ class _Building:
                 self.begin[nodes[need]] = 1
         return node
 
-    def _free_once(
+    def _charge_once(
         self, needs: list[list[ModeRow]], op_nodes: list[int | None], nodes: dict[Need, int]
     ) -> None:
         """Add the edge of each pair of ops that give the same value."""

@@ -88,7 +88,7 @@ def values_of(graph: ConversionGraph) -> Values:
     before: Op | None = None
     for op in graph.ops:
         order = transposition(op)
-        if before is not None and is_again(op, before):
+        if before is not None and is_repeated_view(op, before):
             [first] = before.outputs
             found.add(op.outputs[0], found.number[first], found.frame[first])
             before = None
@@ -105,7 +105,7 @@ def values_of(graph: ConversionGraph) -> Values:
     return found
 
 
-def is_again(op: Op, before: Op) -> bool:
+def is_repeated_view(op: Op, before: Op) -> bool:
     """Return whether an op is the same view as the op before it."""
     view = operator_of(op).category is Category.VIEW and len(op.outputs) == 1
     return view and replace(op, name=before.name, outputs=before.outputs) == before

@@ -241,7 +241,7 @@ class _Simplifier:
             if inlined is not None:
                 left.extendleft(reversed(inlined))
                 continue
-            left.extendleft(self._kept_keys(node, scope, read | outputs))
+            left.extendleft(self._constant_keys(node, scope, read | outputs))
             source = self._passed_on(node, scope, read | outputs)
             if source is not None and node.output[0] not in self.pinned:
                 same[node.output[0]] = source
@@ -366,8 +366,8 @@ class _Simplifier:
         reads.update(value.name for one in graphs(graph) for value in one.output)
         leading, behind = _beside_transposes(every)
         each, rooted = set[str](), set[str]()  # what all readers have their own of; constants
-        twice = self._read_again(graph)
-        again: dict[str, str] = {}
+        twice = self._shared_views(graph)
+        second: dict[str, str] = {}
         made: dict[str, NodeProto] = {}
         nodes = list[Any]()
         for node in graph.node:
@@ -391,7 +391,7 @@ class _Simplifier:
                 node.input[0] = self._copy_tensor(graph, node.input[0])  # made an output
             view = _is_view(node) and standard
             for k, name in enumerate(node.input):
-                node.input[k] = name = again.pop(name, name)
+                node.input[k] = name = second.pop(name, name)
                 if name in taken and name in each:
                     reads[name] -= 1
                     nodes += self._separated(graph, node, k, made, (each, rooted))
@@ -405,11 +405,11 @@ class _Simplifier:
             nodes.append(node)
             if view and result in twice - each:
                 nodes.append(self._copy(node))
-                again[result] = nodes[-1].output[0]
+                second[result] = nodes[-1].output[0]
         if len(nodes) > len(graph.node):
             set_items(graph.node, nodes)
 
-    def _read_again(self, graph: GraphProto) -> set[str]:
+    def _shared_views(self, graph: GraphProto) -> set[str]:
         """Return the tensors that several nodes read, and are views of what several nodes read.
 
         Transposes and other axes of size 1 make no difference.
@@ -588,7 +588,9 @@ class _Simplifier:
             helper.make_node("Gather", [node.input[0], indices], node.output, name=node.name),
         ]
 
-    def _kept_keys(self, node: NodeProto, scope: _Outside, read: set[str]) -> Iterator[NodeProto]:
+    def _constant_keys(
+        self, node: NodeProto, scope: _Outside, read: set[str]
+    ) -> Iterator[NodeProto]:
         """Yield Concats of keys and values that an Attention gives back, all of them constants."""
         from onnx import helper
 

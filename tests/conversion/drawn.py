@@ -26,7 +26,7 @@ class Drawing:
         Numbers of axes of its inputs.
     sizes
         Sizes of axes; if all are equal, tensors meet their own transposes often.
-    again
+    repeated
         The share of ops that stand there twice, one behind the other.
     """
 
@@ -36,9 +36,9 @@ class Drawing:
         most: int = 12,
         ranks: tuple[int, ...] = (2, 3, 3),
         sizes: tuple[int, ...] = (1, 2, 2, 3, 3, 4),
-        again: float = 0.0,
+        repeated: float = 0.0,
     ) -> None:
-        self.sizes, self.again = sizes, again
+        self.sizes, self.repeated = sizes, repeated
         self.draw = random.Random(seed)
         self.graph = ConversionGraph(f"drawn {seed}")
         self.live: list[str] = []
@@ -80,7 +80,7 @@ class Drawing:
         return self.constants[-1]
 
     def _add(self, type: str, *inputs: str, **attributes: object) -> None:
-        for _ in range(2 if self.again and self.draw.random() < self.again else 1):
+        for _ in range(2 if self.repeated and self.draw.random() < self.repeated else 1):
             self.live.append(self.graph.op(type, inputs, attributes))
 
     def transpose(self) -> None:

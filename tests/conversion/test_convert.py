@@ -45,7 +45,7 @@ def test_random_graphs_are_exact(objective: str, free_io: bool) -> None:
         _exact(graph, objective, free_io)
 
 
-@pytest.mark.parametrize("settings", [{"sizes": (2,)}, {"again": 0.5}], ids=["sizes", "again"])
+@pytest.mark.parametrize("settings", [{"sizes": (2,)}, {"repeated": 0.5}], ids=["equal", "twice"])
 @pytest.mark.parametrize("seed", range(40))
 def test_tensors_that_meet_their_own_transposes(settings: dict[str, Any], seed: int) -> None:
     """Where all axes are equally long, and where views that stand there twice run in two modes."""
