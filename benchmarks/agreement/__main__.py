@@ -1,4 +1,4 @@
-"""Solvers, roads, models and specification against each other, on as many graphs as you like.
+"""Solvers, methods, models and specification against each other, on as many graphs as you like.
 
 ``python -m benchmarks.agreement [--graphs N] [--seed S] [--first K] [--seconds T]`` takes graphs
 ``K``, ``K + 1``, ... of seed ``S``, kinds in turns, and asks everybody whose turn it is.  The

@@ -1,4 +1,4 @@
-"""Who answers the question: solvers, roads, models and specification, each with its share."""
+"""Who answers the question: solvers, methods, models and specification, each with its share."""
 
 from __future__ import annotations
 
