@@ -26,8 +26,7 @@ CLASHES = (
 )
 """Names of tensors like those that a rewriter might make, and others that are unusual."""
 
-SECONDS = 60.0
-"""How long a run may take: a loop that was made smaller may have lost its end."""
+SECONDS = 60.0  # how long a run may take: a loop that was made smaller may have lost its end
 
 
 def execute(
@@ -35,11 +34,12 @@ def execute(
     feeds: dict[str, Value],
     names: Sequence[str],
     more: Mapping[str, Any] = MappingProxyType({}),
+    times: int = 1,
 ) -> list[Value]:
     """Run a model in onnxruntime, unoptimised, in one thread; it may crash on what is drawn."""
     options = {"intra_op_num_threads": 1, "use_deterministic_compute": True, **more}
-    with Session(model.SerializeToString(), options) as session:
-        return session.run(feeds, names, SECONDS)
+    with Session(model.SerializeToString(), options) as session:  # training ops change its weights
+        return [session.run(feeds, names, SECONDS) for _ in range(times)][-1]
 
 
 def free_names(nodes: Iterable[NodeProto]) -> list[str]:
