@@ -195,7 +195,8 @@ class _Writer:
             if value.name in tensors and tensors[value.name].scope == scope
         )
         told = {value.name for value in (*proto.value_info, *proto.output)}
-        target.value_info.extend(_new_values(source, conversion.graph, ops, self.new, told))
+        others = _new_values(source, conversion.graph, ops, self.new, self.kinds, told)
+        target.value_info.extend(others)
         for value in (*target.input, *target.output):
             shape = tensors[value.name].shape if value.name in conversion.freed else None
             if shape is not None:
@@ -453,26 +454,28 @@ def _read(graph: GraphProto) -> set[str]:
 def _new_values(
     source: OnnxSource,
     graph: ConversionGraph,
-    ops: Iterable[Op],
+    ops: Sequence[Op],
     new: Mapping[str, str],
+    kinds: Mapping[str, str],
     told: Container[str],
 ) -> Iterator[ValueInfoProto]:
     """Yield types of new results of ops that ONNX cannot infer the types of.
 
     Of what a loop carries it infers no rank, which a transpose behind the loop may have told.
+    Unknown ranks of operands of Attention it takes for 0; they may be declared in another order.
     """
     from onnx import TensorProto, helper
 
     names = input_names(source.model.graph)
+    attended = {name for op in ops if op.type == "Attention" for name in op.inputs}
     for op in ops:
-        before = source.ops.get(op.name)
-        if before is None or not ("::" in before.type or before.type == "Loop"):
-            continue
+        before = source.ops.get(op.name, op)
+        hidden = "::" in before.type or before.type == "Loop"
         results = len(op.outputs) - sum(body.inputs for body in op.bodies)
         for name, old in zip(op.outputs[:results], before.outputs, strict=False):
-            kind = source.element_types.get(old)
-            moved = name != old or op.layouts != before.layouts
-            if moved and name not in told and kind:
+            kind = kinds.get(name)
+            moved = hidden and (name != old or op.layouts != before.layouts)
+            if (moved or name in attended) and name not in told and kind:
                 number = TensorProto.DataType.Value(kind.upper())
                 shape = graph.tensors[name].shape
                 sizes = shape and [x if isinstance(x, int) or x in names else None for x in shape]
@@ -482,10 +485,7 @@ def _new_values(
 def _element_types(source: OnnxSource, conversion: Conversion) -> dict[str, str]:
     """Return the element types of tensors of a new graph, where they are known."""
     found = dict(source.element_types)
-    if UNSQUEEZED.isdisjoint(found.values()):
-        return found
-    for name, how in conversion.relaid.items():
-        found[name] = found.get(how.source, "")
+    found |= {name: found.get(how.source, "") for name, how in conversion.relaid.items()}
     for op in sorted(conversion.graph.ops, key=lambda op: op.name not in source.ops):
         before = source.ops.get(op.name)
         olds = [op.inputs[0]] * len(op.outputs) if before is None else before.outputs
