@@ -454,7 +454,7 @@ def _read(graph: GraphProto) -> set[str]:
 def _new_values(
     source: OnnxSource,
     graph: ConversionGraph,
-    ops: Sequence[Op],
+    ops: Iterable[Op],
     new: Mapping[str, str],
     kinds: Mapping[str, str],
     told: Container[str],
@@ -462,12 +462,12 @@ def _new_values(
     """Yield types of new results of ops that ONNX cannot infer the types of.
 
     Of what a loop carries it infers no rank, which a transpose behind the loop may have told.
-    Unknown ranks of operands of Attention it takes for 0; they may be declared in another order.
+    It takes unknown ranks of an Attention's operands for 0; a type that is left out may tell them.
     """
     from onnx import TensorProto, helper
 
     names = input_names(source.model.graph)
-    attended = {name for op in ops if op.type == "Attention" for name in op.inputs}
+    attended = {name for op in graph.ops if op.type == "Attention" for name in op.inputs}
     for op in ops:
         before = source.ops.get(op.name, op)
         hidden = "::" in before.type or before.type == "Loop"
