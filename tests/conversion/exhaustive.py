@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -128,11 +129,16 @@ def _paid(
 
 def _may_begin(graph: ConversionGraph, place: Place) -> bool:
     """Return whether an input may come so, which it does in whole axes."""
-    tensor = graph.tensors[place[0]]
-    shape = [int(size) for size in tensor.shape or ()]  # type: ignore[arg-type]  # all are known
+    shape = graph.tensors[place[0]].shape or ()
+    return place[1] in _beginnings(tuple(int(size) for size in shape))  # type: ignore[arg-type]
+
+
+@cache
+def _beginnings(shape: tuple[int, ...]) -> frozenset[bytes]:
+    """Return a tensor's elements as they lie in memory with its axes in each order."""
     numbers = np.arange(int(np.prod(shape))).reshape(shape)
     every = permutations(range(len(shape)))
-    return any(numbers.transpose(order).tobytes() == place[1] for order in every)
+    return frozenset(numbers.transpose(order).tobytes() for order in every)
 
 
 def _options(
