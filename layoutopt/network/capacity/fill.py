@@ -234,10 +234,11 @@ def _together(named: Columns, counts: IntArray, rows: Rows) -> Filling:
     return Filling(columns, np.concatenate([counts, more]))
 
 
-NODES = 300
+NODES = 50_000
 """Nodes of all configurations that are moved."""
 
 PASSES = 20  # passes over all nodes
+TRIALS = 2_000_000  # exchanges that are looked at; a few seconds at most
 
 
 class _Moves:
@@ -245,29 +246,30 @@ class _Moves:
 
     def __init__(self, pool: Pool, filling: Filling, room: IntArray) -> None:
         columns, counts = filling.columns, filling.counts
-        self.tiles = pool.tiles
+        self.trials = TRIALS
         self.labels: list[int] = columns.labels.tolist()
         self.size: list[int] = (columns.bytes * counts[columns.column]).tolist()
         self.count: list[int] = counts[columns.column].tolist()
         self.left: list[int] = room.tolist()
-        for tile, size in zip(self.labels, self.size, strict=True):
+        self.on: list[dict[int, None]] = [{} for _ in self.left]
+        for u, (tile, size) in enumerate(zip(self.labels, self.size, strict=True)):
             self.left[tile] -= size
+            self.on[tile][u] = None
         self.earns: list[dict[int, int]] = []
         self.around: list[dict[int, int]] = []
+        known = {kind: tables(one_copy(pool, kind)[0]) for kind in unique(columns.kind).tolist()}
         for i, kind in enumerate(columns.kind.tolist()):
             begin = int(columns.starts[i])
-            earns, around = tables(one_copy(pool, kind)[0])
+            earns, around = known[kind]
             self.earns += earns
             self.around += [{begin + v: w for v, w in near.items()} for near in around]
 
-    def worth(self, u: int) -> list[int]:
-        """Return what a node is worth on each tile, the others where they are."""
-        worth = [0] * self.tiles
-        for tile, value in self.earns[u].items():
-            worth[tile] += value
+    def worth(self, u: int) -> dict[int, int]:
+        """Return what a node is worth on tiles, the others where they are; 0 if not told."""
+        worth = dict(self.earns[u])
         for v, weight in self.around[u].items():
-            worth[self.labels[v]] += weight
-        return [self.count[u] * value for value in worth]
+            worth[self.labels[v]] = worth.get(self.labels[v], 0) + weight
+        return {tile: self.count[u] * value for tile, value in worth.items()}
 
     def at(self, u: int, tile: int) -> int:
         """Return what a node is worth on one tile."""
@@ -276,28 +278,38 @@ class _Moves:
 
     def move(self, u: int, tile: int) -> None:
         """Put a node on another tile."""
-        self.left[self.labels[u]] += self.size[u]
+        here = self.labels[u]
+        self.left[here] += self.size[u]
         self.left[tile] -= self.size[u]
+        del self.on[here][u]
+        self.on[tile][u] = None
         self.labels[u] = tile
 
     def better(self, u: int) -> bool:
-        """Move a node to where it is worth more, if there is room; or try an exchange."""
+        """Move a node to where it is worth more, if there is room; or try an exchange.
+
+        Exchanges are those with nodes where it is worth more, and with its neighbours: no other one
+        is worth more unless it is for the other node.
+        """
         worth, here = self.worth(u), self.labels[u]
-        for tile in sorted(range(self.tiles), key=lambda t: -worth[t]):
-            if worth[tile] <= worth[here]:
-                break
+        if worth.get(here, 0) < 0:
+            worth.setdefault(max(range(len(self.left)), key=self.left.__getitem__), 0)
+        wanted = [tile for tile, value in worth.items() if value > worth.get(here, 0)]
+        for tile in sorted(wanted, key=lambda t: -worth[t]):
             if self.left[tile] >= self.size[u]:
                 self.move(u, tile)
                 return True
-        return any(self._exchange(u, v, worth) for v in range(len(self.labels)))
+        others = {**dict.fromkeys(self.around[u]), **{v: None for t in wanted for v in self.on[t]}}
+        self.trials -= len(others)
+        return any(self._exchange(u, v, worth) for v in others)
 
-    def _exchange(self, u: int, v: int, worth: list[int]) -> bool:
+    def _exchange(self, u: int, v: int, worth: dict[int, int]) -> bool:
         """Exchange the tiles of two nodes, if that fits and pays."""
         here, there = self.labels[u], self.labels[v]
         more = self.size[u] - self.size[v]
         if here == there or self.left[there] < more or self.left[here] < -more:
             return False
-        gain = worth[there] - worth[here]
+        gain = worth.get(there, 0) - worth.get(here, 0)
         gain += self.at(v, here) - self.at(v, there)
         gain -= 2 * self.count[u] * self.around[u].get(v, 0)  # neither is where the other was
         if gain <= 0:
@@ -308,7 +320,7 @@ class _Moves:
 
 
 def moved(pool: Pool, filling: Filling, room: IntArray, limits: Limits) -> Filling:
-    """Return a placement that no such move makes better, unless passes or time run out.
+    """Return a placement that no such move makes better, unless passes, trials or time run out.
 
     One of more than :data:`NODES` nodes in all configurations is returned as it is.
     """
@@ -317,7 +329,8 @@ def moved(pool: Pool, filling: Filling, room: IntArray, limits: Limits) -> Filli
         return filling
     moves = _Moves(pool, filling, room)
     for _ in range(PASSES):
-        better = [moves.better(u) for u in range(len(moves.labels)) if not limits.over]
+        nodes = range(len(moves.labels))
+        better = [moves.better(u) for u in nodes if moves.trials > 0 and not limits.over]
         if not any(better):
             break
     labels = np.array(moves.labels, np.int64)

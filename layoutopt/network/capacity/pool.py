@@ -266,16 +266,6 @@ class Pool:
             group.bytes[kinds].reshape(-1),
         )
 
-    def scattered(self) -> Columns:
-        """Return for each kind a slot for every node, be there tiles enough or not."""
-        rows = [group.bytes for group in self.groups]
-        weights = [row for group in rows for row in group] + [kind.bytes for kind in self.large]
-        size = np.array([len(row) for row in weights], np.int64)
-        starts = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-        labels = ranges(self.tiles, size)
-        every = np.concatenate([*weights, np.zeros(0, np.int64)]).astype(np.int64)
-        return Columns(np.arange(self.kinds), np.zeros(self.kinds, np.int64), starts, labels, every)
-
     def core(self, priced: Priced, dual: Fraction, floor: int | None) -> Columns | None:
         """Return all configurations that may be part of a placement of more than ``floor``.
 

@@ -286,7 +286,7 @@ def _solve(
 
 LABELLINGS = 5_000  # labellings of one kind that are listed
 STATES = 100_000  # states that are kept at a time
-STEPS = 50_000  # steps in all
+STEPS = 50_000  # steps in all, and labellings of all kinds
 
 Room = tuple[int, ...]
 
@@ -311,12 +311,11 @@ def exhaust(
     """
     if pool.large or int(pool.copies.sum()) > STATES:
         return False, None
-    listed = []
-    for kind in range(pool.kinds):
-        choices = _choices_of(pool, kind)
-        if choices is None:
-            return False, None
-        listed.append(choices)
+    sizes = [one_copy(pool, kind)[1] for kind in range(pool.kinds)]
+    many = [pool.tiles ** len(size) for size in sizes]
+    if max(many, default=0) > LABELLINGS or sum(many) > STEPS:
+        return False, None
+    listed = [_choices_of(pool, kind, size) for kind, size in enumerate(sizes)]
     items = [kind for kind in range(pool.kinds) for _ in range(int(pool.copies[kind]))]
     rest = _rest_of(priced, items)
     prices, scale = priced.prices.tolist(), priced.scale
@@ -342,11 +341,8 @@ def exhaust(
     return True, _traced(pool, layers, items)
 
 
-def _choices_of(pool: Pool, kind: int) -> list[Choice] | None:
+def _choices_of(pool: Pool, kind: int, size: IntArray) -> list[Choice]:
     """Return the labellings of a kind, of those of equal use the best one."""
-    _, size = one_copy(pool, kind)
-    if pool.tiles ** len(size) > LABELLINGS:
-        return None
     rows = np.array(list(product(range(pool.tiles), repeat=len(size))), np.int64)
     many = len(rows)
     starts = np.arange(many + 1) * len(size)

@@ -105,6 +105,7 @@ def _stay(pool: Pool, columns: Columns, tile: IntArray, worth: IntArray) -> tupl
 
 
 ROUNDS = 40  # rounds of prices and new configurations
+STALLED = 3  # rounds without a better whole bound or placement, after which prices stall
 NEAR = 1e-3  # relative gap from which on prices are not made better by smoothing
 FINE = 1e-4  # relative gap from which on whole counts matter more than prices
 OPEN_KINDS = 3  # kinds that the linear programme of large problems decides for each tile, at first
@@ -145,31 +146,33 @@ def keep_whole(state: State) -> None:
 
 def find_prices(state: State) -> None:
     """Find prices and configurations in turns; where that stalls, leave more kinds open."""
-    pool, open_kinds = state.pool, OPEN_KINDS
+    pool, open_kinds, stalled = state.pool, OPEN_KINDS, 0
+    limits = state.limits.within(state.limits.left / 2)
     if not _in_doubles(state):
         return
     for turn in range(ROUNDS):
         start = np.zeros(pool.tiles)
         if state.priced is not None:
             start = state.priced.prices.astype(float) / state.priced.scale
-        columns, dual, value = state.columns, state.dual, state.value
+        columns, dual, bound, value = state.columns, state.dual, state.bound, state.value
         smooth = turn == 0 and not state.near(NEAR)
-        master = solve_master(
-            columns, pool.copies, state.room, start, state.limits, smooth, open_kinds
-        )
+        master = solve_master(columns, pool.copies, state.room, start, limits, smooth, open_kinds)
         if master is None:
             break
         state.price(*_whole(pool, master.prices))
         reduced = columns.value.astype(float) - use(columns, pool.tiles) @ master.prices
         state.last = columns, master.counts
-        _fill(state, columns, master.counts, reduced)
+        counts = rounded(columns, master.counts, reduced, pool.copies, state.room)
+        if counts is not None:
+            state.place(columns, counts)
         same = len(state.columns.kind) == len(columns.kind)
+        stalled = stalled + 1 if (state.bound, state.value) == (bound, value) else 0
         if state.done:
             break
-        if same and (state.dual, state.value) == (dual, value):
+        if stalled == STALLED or (same and (state.dual, state.value) == (dual, value)):
             if master.complete or state.near(FINE):
                 break
-            open_kinds *= 4
+            open_kinds, stalled = 4 * open_kinds, 0
 
 
 def _in_doubles(state: State) -> bool:
@@ -177,48 +180,18 @@ def _in_doubles(state: State) -> bool:
     return state.pool.most * max(1, int(state.pool.copies.sum())) < DOUBLES
 
 
-def _fill(state: State, columns: Columns, shares: IntArray, reduced: IntArray) -> None:
-    """Make placements from shares."""
-    counts = rounded(columns, shares, reduced, state.pool.copies, state.room)
-    if counts is not None:
-        state.place(columns, counts)
-    if len(unique(state.pool.node_bytes)) == 1:
-        _fill_whole(state, columns, shares)
-
-
-def _fill_whole(state: State, columns: Columns, shares: IntArray) -> None:
-    """Keep the whole parts of divided configurations, and ship the other copies whole."""
-    begin = columns.starts[:-1]
-    least = np.minimum.reduceat(columns.labels, begin)
-    single = least == np.maximum.reduceat(columns.labels, begin)
-    counts = np.where(single, 0, np.floor(shares + 1e-6)).astype(np.int64)
-    left = state.room - counts @ use(columns, state.pool.tiles)
-    taken = np.zeros(state.pool.kinds, np.int64)
-    np.add.at(taken, columns.kind, counts)
-    if (left < 0).any() or (taken > state.pool.copies).any():
-        return
-    whole = columns.chosen(np.flatnonzero(single))
-    found = ship_singles(state.pool, whole, state.pool.copies - taken, left)
-    if found is not None:
-        counts[single] = np.rint(found[0]).astype(np.int64)
-        state.place(columns, counts)
-        state.price(np.array(found[1], object), found[2])
-
-
-def scatter(state: State) -> None:
-    """Give each node whatever tile has most room, large ones first, if nothing else fitted."""
-    if state.value is None:
-        state.place(state.pool.scattered(), state.pool.copies)
-
-
-def repair(state: State) -> None:
-    """Pack the nodes, if nothing else fitted; then make the best placement better."""
+def pack(state: State) -> None:
+    """Place nodes one by one, if nothing has fitted so far."""
     if state.value is None:
         found, impossible = repaired(state.pool, state.room, state.limits)
         if found is not None:
             state.offer(found)
         if impossible:
             state.proved()
+
+
+def move(state: State) -> None:
+    """Make the best placement better by moves of single nodes."""
     if state.filling is not None:
         state.offer(moved(state.pool, state.filling, state.room, state.limits))
 
@@ -267,9 +240,9 @@ def _integers(values: IntArray) -> IntArray:
 STRATEGIES = {
     "free": choose_freely,
     "flow": keep_whole,
+    "pack": pack,
     "prices": find_prices,
-    "scatter": scatter,
-    "repair": repair,
+    "moves": move,
     "exhaust": look_through,
     "polish": polish,
     "search": search,

@@ -148,3 +148,17 @@ def moved_labels(pool: Pool, labels: list[int]) -> list[int]:
     after[found.nodes] = found.labels
     moved_to: list[int] = after.tolist()
     return moved_to
+
+
+def test_what_is_too_large_for_a_search_moves_as_well() -> None:
+    """Pairs of nodes of three sizes, which fit only one by one, get most of what they want."""
+    draw = np.random.default_rng(0)
+    size = draw.choice([2, 5, 11], 400).tolist()
+    wanted = [draw.choice(100, 4, replace=False).tolist() for _ in size]
+    rewards = {(u, tile): int(draw.integers(1, 10)) for u, own in enumerate(wanted) for tile in own}
+    edges, classes = {(u, u + 1): 5 for u in range(0, 400, 2)}, [u // 2 for u in range(400)]
+    room = [sum(size) * 11 // 1000] * 100
+    problem = case(classes, [1] * 200, size, room, edges, rewards)
+    answer = solve_capacity(problem, Limits())
+    assert_sound(problem, answer)
+    assert (answer.objective or 0) > 0.8 * (answer.bound or 0) > 0
