@@ -230,6 +230,17 @@ def hard_problem(seed: int, nodes: int, labels: int, *, negative: bool = False) 
     return labelling(nodes, labels, edges, wanted)
 
 
+def aliases() -> Graph:
+    """Return a graph on which greedy0 earns 8 of 15, and default layouts nothing."""
+    graph = Graph("aliases")
+    x = graph.sink((1,), name="x")
+    a, b = graph.source((1,), name="a"), graph.source((1,), name="b")
+    for _ in range(5):
+        graph.valued_pair(graph.identity(x), b, 3)
+    graph.valued_pair(x, a, 8)
+    return graph
+
+
 def hard_graph(seed: int, side: int) -> Graph:
     """Return a graph of one sink whose elements like and dislike each other every which way.
 

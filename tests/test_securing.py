@@ -18,23 +18,11 @@ from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.result import Status
 from layoutopt.check import elements
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.unwinding import Graph
 from layoutopt.network.solvers.formulation import by_cpsat, by_highs
 from layoutopt.registry import find
-from tests.support import hard_problem
+from tests.support import aliases, hard_problem
 
 LIMIT = 1.0
-
-
-def small() -> Graph:
-    """Return a graph on which greedy0 earns 8 of 15, and default layouts nothing."""
-    graph = Graph("aliases")
-    x = graph.sink((1,), name="x")
-    a, b = graph.source((1,), name="a"), graph.source((1,), name="b")
-    for _ in range(5):
-        graph.valued_pair(graph.identity(x), b, 3)
-    graph.valued_pair(x, a, 8)
-    return graph
 
 
 def forever(*_: Any, **__: Any) -> Any:
@@ -64,17 +52,17 @@ def test_a_search_without_end(monkeypatch: pytest.MonkeyPatch, step: str, solver
     """Where tracing or solving takes all the time, the answer is that of greedy0."""
     make_endless(monkeypatch, step)
     begun = time.monotonic()
-    result = unwind(small(), solver, time_limit=LIMIT)
+    result = unwind(aliases(), solver, time_limit=LIMIT)
     assert time.monotonic() - begun < LIMIT + 5  # slow machines included
     assert (result.score, result.stopped) == (8, Stopped.TIME_LIMIT)
-    assert elements.evaluate(small(), result.layouts or {}).score == 8
+    assert elements.evaluate(aliases(), result.layouts or {}).score == 8
     assert abs(result.seconds["total"] - LIMIT) < 5
 
 
 def test_a_check_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the check of a better answer does not end in time, that in hand is given."""
     monkeypatch.setattr("layoutopt.unwinding.evaluate", forever)
-    result = unwind(small(), time_limit=LIMIT)
+    result = unwind(aliases(), time_limit=LIMIT)
     assert (result.score, result.bound, result.status) == (8, 15, Status.FEASIBLE)
     assert result.stopped is Stopped.TIME_LIMIT
 
@@ -82,18 +70,18 @@ def test_a_check_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_heuristic_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then there are at least default layouts, checked; and the search finds what it finds."""
     monkeypatch.setattr("layoutopt.lowering.assignment.greedy0", forever)
-    assert unwind(small(), time_limit=LIMIT).score == 15
+    assert unwind(aliases(), time_limit=LIMIT).score == 15
     monkeypatch.setattr("layoutopt.unwinding.lower", forever)
-    result = unwind(small(), time_limit=LIMIT)
+    result = unwind(aliases(), time_limit=LIMIT)
     assert (result.score, result.status) == (0, Status.FEASIBLE)
 
 
 def test_a_graph_that_is_too_irregular(monkeypatch: pytest.MonkeyPatch) -> None:
     """What greedy0 chose is the answer even then, with a limit and without one."""
     monkeypatch.setattr("layoutopt.unwinding.lower", refuse)
-    result = unwind(small(), time_limit=20)
+    result = unwind(aliases(), time_limit=20)
     assert (result.score, result.stopped) == (8, Stopped.SIZE_LIMIT)
-    result = unwind(small())
+    result = unwind(aliases())
     assert (result.score, result.stopped) == (8, Stopped.SIZE_LIMIT)
 
 
@@ -117,10 +105,10 @@ def test_memory_that_runs_out(
     if step == "greedy0":
         monkeypatch.setattr("layoutopt.lowering.heuristics.choose", greedy)
         monkeypatch.setattr("layoutopt.lowering.assignment.greedy0", greedy)
-    result = unwind(small(), time_limit=limit)
+    result = unwind(aliases(), time_limit=limit)
     assert (result.score, result.status) == (score, Status.FEASIBLE)
     assert result.stopped is Stopped.MEMORY_LIMIT
-    assert elements.evaluate(small(), result.layouts or {}).score == score
+    assert elements.evaluate(aliases(), result.layouts or {}).score == score
 
 
 @pytest.mark.parametrize("solver", ["auto", "mip", "greedy0"])
@@ -130,18 +118,18 @@ def test_a_layout_that_cannot_be_checked(
 ) -> None:
     """Where pieces are too irregular to be checked, others that are not are the answer."""
     monkeypatch.setattr("layoutopt.unwinding.evaluate", refuse)
-    result = unwind(small(), solver, time_limit=limit)
+    result = unwind(aliases(), solver, time_limit=limit)
     assert (result.stopped, result.status) == (Stopped.SIZE_LIMIT, Status.FEASIBLE)
-    assert elements.evaluate(small(), result.layouts or {}).score == result.score
+    assert elements.evaluate(aliases(), result.layouts or {}).score == result.score
 
 
 @pytest.mark.parametrize("solver", ["auto", "cpsat", "mip", "refined", "greedy0"])
 def test_a_limit_that_is_over_at_once(solver: str) -> None:
     """Default layouts are checked even then, but not where a limit of 0 asks for nothing."""
-    result = unwind(small(), solver, time_limit=1e-6)
+    result = unwind(aliases(), solver, time_limit=1e-6)
     assert (result.stopped, result.status) == (Stopped.TIME_LIMIT, Status.FEASIBLE)
-    assert elements.evaluate(small(), result.layouts or {}).score == result.score
-    assert unwind(small(), solver, time_limit=0).status is Status.UNKNOWN
+    assert elements.evaluate(aliases(), result.layouts or {}).score == result.score
+    assert unwind(aliases(), solver, time_limit=0).status is Status.UNKNOWN
 
 
 @pytest.mark.parametrize("solver", [by_cpsat, by_highs])
@@ -168,7 +156,7 @@ def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, step: str, limit: float | None)
     make_endless(monkeypatch, step)
     begun, worked = time.monotonic(), time.process_time()
     threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
-    result = unwind(small(), time_limit=limit)
+    result = unwind(aliases(), time_limit=limit)
     assert time.process_time() - worked < 6  # it takes about 4
     assert time.monotonic() - begun < 6 + BUSY  # where others take the processor
     assert (result.stopped, result.status) == (Stopped.INTERRUPTED, Status.FEASIBLE)

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from layoutopt import Graph, write_instance
+from layoutopt import write_instance
 from layoutopt.cli.main import main
+from tests.support import aliases
 
 
 class Ran(NamedTuple):
@@ -40,16 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture
 def instance(tmp_path: Path) -> Path:
-    """Return an instance on which greedy0 loses: score 8 instead of 15.
-
-    Five aliases of ``x`` at ``b`` are worth 3 each, one pair at ``a`` 8.
-    """
-    graph = Graph("aliases")
-    x = graph.sink((1,), name="x")
-    a, b = graph.source((1,), name="a"), graph.source((1,), name="b")
-    for _ in range(5):
-        graph.valued_pair(graph.identity(x), b, 3)
-    graph.valued_pair(x, a, 8)
+    """Return an instance on which greedy0 loses: a score of 8 where 15 can be had."""
     path = tmp_path / "aliases.json"
-    write_instance(graph, path)
+    write_instance(aliases(), path)
     return path

@@ -151,7 +151,7 @@ def test_no_stdout_for_an_answer(easy: Path) -> None:
 def test_readers_that_go_away(hard: Path, tmp_path: Path) -> None:
     """Whoever closes the pipe of progress and summary, the answer is still found and written."""
     target = tmp_path / "a.json"
-    words = "solve", hard, "--time-limit", 6, "--json", target
+    words = "solve", hard, "--time-limit", 4, "--json", target
     with subprocess.Popen(
         [*COMMAND, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:

@@ -71,7 +71,7 @@ def test_signals_that_are_ignored_stay_so(hard: Path) -> None:
     def ignore() -> None:
         signal.signal(HUP, signal.SIG_IGN)
 
-    process = begun("solve", hard, "--time-limit", 6, preexec_fn=ignore)
+    process = begun("solve", hard, "--time-limit", 4, preexec_fn=ignore)
     found = signalled(process, HUP)
     assert found.code == 0
     assert "interrupted" not in found.out
