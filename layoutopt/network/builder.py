@@ -465,8 +465,13 @@ class CostNetwork:
         graph
             Nodes have an attribute ``costs`` (a cost for each label, or a dict by label), edges
             ``table`` (rows of costs, of the label of the edge's first node) or ``equal`` (what
-            equal labels cost).  Nodes are named by ``str``.
+            equal labels cost).  Nodes are named by ``str``.  Edges of an undirected graph have no
+            first node, so their tables must be symmetric.
         """
+        from networkx import Graph
+
+        if not isinstance(graph, Graph):
+            raise InputError(f"expected a graph of NetworkX, not {type(graph).__name__}")
         net = cls(name or str(graph.name), sense)
         known: dict[tuple[str, ...] | int, Domain] = {}
         for node, data in graph.nodes(data=True):
@@ -480,7 +485,12 @@ class CostNetwork:
             net.node(str(node), known[key], own)
         for u, v, data in graph.edges(data=True):
             if "table" in data:
-                net.table(str(u), str(v), data["table"])
+                what = f"of {str(u)!r} and {str(v)!r}"
+                rows = [_listed(row, what) for row in _listed(data["table"], what)]
+                if not graph.is_directed() and rows != [*map(list, zip(*rows, strict=False))]:
+                    why = "has a table that is not symmetric, which needs a directed graph"
+                    raise InputError(f"edge {str(u)!r}, {str(v)!r} {why}")
+                net.table(str(u), str(v), rows)
             if "equal" in data:
                 net.equal(str(u), str(v), data["equal"])
             if not {"table", "equal"} & set(data):
