@@ -259,12 +259,10 @@ def _signed(values: Array, key: str) -> Array:
 
 
 def _numbers(values: Array, key: str) -> Array:
-    """Return exact whole numbers: of 64 bits where all sums of them fit."""
+    """Return numbers, those that are written as text as exact integers."""
     if values.dtype.kind == TEXT:
         return exact_integers([_whole(x, key) for x in values.tolist()])
-    if np.abs(values.astype(np.float64)).sum() < 2**60:
-        return values.astype(np.int64)
-    return exact_integers(values.tolist())
+    return values
 
 
 def _whole(text: str, key: str) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from numbers import Integral, Rational
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -25,7 +26,9 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError, check_word
 from layoutopt.base.limits import Stopped
+from layoutopt.base.numbers import least
 from layoutopt.base.result import Answer
+from layoutopt.network.problem import exact_integers
 
 Array: TypeAlias = NDArray[Any]
 
@@ -60,10 +63,8 @@ class Domain:
     open: bool = False
 
     def __post_init__(self) -> None:
-        if self.size < (0 if self.open else 1):
+        if least("the size of a domain", self.size, 0, 2**30) < (0 if self.open else 1):
             raise InputError("a closed domain needs one label or more")
-        if self.size >= 2**31:
-            raise InputError(f"a domain has fewer than 2**31 labels, got {self.size}")
         if self.names and len(set(self.names)) != self.size:
             raise InputError(f"{self.size} labels need as many different names")
 
@@ -86,6 +87,17 @@ class CostTable:
 
     costs: Array
     allowed: Array | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, costs=_numbers("costs of a table", self.costs, 2))
+        if self.allowed is None:
+            return
+        _set(self, allowed=np.asarray(self.allowed))
+        if (self.allowed.dtype, self.allowed.shape) != (np.dtype(bool), self.costs.shape):
+            shape = self.costs.shape
+            raise InputError(
+                f"what a table of {shape[0]} x {shape[1]} costs allows must be Boolean"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +134,18 @@ class Usage:
     high: tuple[int | None, ...]
     names: tuple[str, ...] = ()
     unit: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            nodes=_indices("nodes of items", self.nodes),
+            at=_indices("labels of items", self.at, 2),
+            amounts=_numbers("amounts", self.amounts),
+            spans=_indices("spans", self.spans, 3),
+            low=_limits(self.low),
+            high=_limits(self.high),
+            unit=_unit(self.unit),
+        )
 
     @property
     def rows(self) -> int:
@@ -206,6 +230,8 @@ def _united(spans: Array) -> Array:
 class Network:
     """A cost network as flat arrays; :class:`CostNetwork` is a way to write one down.
 
+    Lists stand for arrays, whose integers may be of any type and size.
+
     Parameters
     ----------
     nodes
@@ -261,6 +287,25 @@ class Network:
 
     def __post_init__(self) -> None:
         check_word("sense", self.sense, Sense)
+        _set(
+            self,
+            nodes=tuple(self.nodes),
+            domain_of=_indices("domains of nodes", self.domain_of),
+            cost_at=_indices("labels of costs", self.cost_at, 2),
+            costs=_numbers("costs", self.costs),
+            banned=_indices("bans", self.banned, 2),
+            equal_edges=_indices("equality edges", self.equal_edges, 2),
+            equal_costs=_numbers("costs of equality edges", self.equal_costs),
+            table_edges=_indices("table edges", self.table_edges, 2),
+            table_of=_indices("numbers of tables", self.table_of),
+            ties=_indices("ties", self.ties, 2),
+            constant=_whole("the constant", self.constant),
+            unit=_unit(self.unit),
+        )
+        if not all(isinstance(name, str) for name in (self.name, *self.nodes)):
+            raise InputError("names of networks and nodes must be strings")
+        if not all(isinstance(domain, Domain) for domain in self.domains):
+            raise InputError(f"domains must be of class Domain, got {self.domains!r}")
         if len(set(self.nodes)) != len(self.nodes):
             raise InputError("two nodes have the same name")
         if len(self.domain_of) != len(self.nodes):
@@ -301,10 +346,6 @@ class Network:
             raise InputError(f"{what} {numbers[place]} of node {self.nodes[place]!r} is not known")
 
     def _check_labels(self, what: str, at: Array) -> None:
-        if at.ndim != 2 or at.shape[1] != 2:
-            raise InputError(f"{what} needs a node and a label, got shape {at.shape}")
-        if not len(at):
-            return
         node, label = at.T
         wrong = np.flatnonzero((node < 0) | (node >= len(self.nodes)))
         if len(wrong):
@@ -320,14 +361,13 @@ class Network:
             raise InputError(f"{what} of label {i} of node {self.nodes[u]!r} is given twice")
 
     def _check_ends(self, what: str, ends: Array) -> None:
-        if ends.ndim != 2 or ends.shape[1] != 2:
-            raise InputError(f"each {what} needs two ends, got shape {ends.shape}")
         outside = ends[(ends < 0) | (ends >= len(self.nodes))]
         if len(outside):
-            raise InputError(f"a {what} has node number {outside[0]}, which does not exist")
+            raise InputError(f"{what}: node number {outside[0]} does not exist")
         loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
         if len(loops):
-            raise InputError(f"a {what} joins node {self.nodes[ends[loops[0], 0]]!r} to itself")
+            name = self.nodes[ends[loops[0], 0]]
+            raise InputError(f"{what} {loops[0]} joins node {name!r} to itself")
 
     def _check_usage(self, usage: Usage) -> None:
         if len(usage.nodes) and not 0 <= usage.nodes.min() <= usage.nodes.max() < len(self):
@@ -346,8 +386,6 @@ class Network:
                 raise InputError("an amount of one label is given twice")
         if not len(usage.high) == (len(usage.names) or usage.rows) == usage.rows:
             raise InputError("rows need as many names, lower and upper limits")
-        if usage.spans.ndim != 2 or usage.spans.shape[1] != 3:
-            raise InputError(f"a span needs an item and two rows, got shape {usage.spans.shape}")
         item, begin, end = usage.spans.T
         if len(item) and not 0 <= item.min() <= item.max() < len(usage.nodes):
             raise InputError(f"rows count items 0 to {len(usage.nodes) - 1}")
@@ -516,6 +554,58 @@ class CostAnswer(Answer):
     stopped: Stopped = Stopped.FINISHED  # why the computation ended
     infeasible: bool = False  # whether it is proved that every labelling does something forbidden
     proof: Proof | None = None  # why the bound holds, where that is known
+
+
+def _set(given: object, **fields: object) -> None:
+    for name, value in fields.items():
+        object.__setattr__(given, name, value)
+
+
+def _indices(what: str, values: Any, columns: int | None = None) -> Array:
+    """Return indices as an array, or in as many columns; refuse others than whole numbers."""
+    found = np.asarray(values)
+    if not found.size:
+        return np.zeros(0 if columns is None else (0, columns), np.int64)
+    shape = found.shape[1:] if found.ndim else None
+    if (
+        found.dtype.kind not in "iu"
+        or found.max() >= 2**63
+        or shape != (() if columns is None else (columns,))
+    ):
+        need = "" if columns is None else f" in {columns} columns"
+        raise InputError(f"{what} must be whole numbers{need}, got {found.dtype} {found.shape}")
+    return found.astype(np.int64, copy=False)
+
+
+def _numbers(what: str, values: Any, axes: int = 1) -> Array:
+    """Return whole numbers as ``int64``, or as Python integers where sums may not fit."""
+    found = np.asarray(values)
+    if not found.size:
+        return found.astype(np.int64)
+    whole = found.dtype.kind in "iu" or all(type(x) is int for x in found.ravel().tolist())
+    if not whole or found.ndim != axes:
+        raise InputError(f"{what} must be whole numbers, got {found.dtype} {found.shape}")
+    if found.dtype == np.int64 and max(int(found.max()), -int(found.min())) * found.size < 2**60:
+        return found
+    return exact_integers(found.ravel().tolist()).reshape(found.shape)
+
+
+def _whole(what: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputError(f"{what} must be a whole number, got {value!r}")
+    return int(value)
+
+
+def _limits(values: Any) -> tuple[int | None, ...]:
+    if not isinstance(values, Sequence | np.ndarray):
+        raise InputError(f"limits of rows must be listed, got {values!r}")
+    return tuple(None if x is None else _whole("a limit", x) for x in values)
+
+
+def _unit(unit: Any) -> Fraction:
+    if not isinstance(unit, Rational) or unit <= 0:
+        raise InputError(f"a unit must be a positive fraction, got {unit!r}")
+    return Fraction(unit)
 
 
 def _twice(one: Array, two: Array) -> bool:
