@@ -237,7 +237,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 
 GIVEN = case([0, 0, 1], [2, 3], [1, 1, 4], [9, 9], {(0, 1): 1})
 GRAPH, RESULT = ODD, lo.unwind(ODD)
-MEMORY = TileMemory(4, 1024)
+AB, MEMORY = ("a", "b"), TileMemory(4, 1024)
 NC = placement("NC", (2, 3))
 ONES, SQUARE = np.ones((2, 3), np.float32), np.arange(8).reshape(2, 4)
 parse, tagged = Layout.parse, Descriptor.from_tag
