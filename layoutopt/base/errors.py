@@ -91,7 +91,7 @@ class InternalError(LayoutoptError):
 def check_word(name: str, given: Any, words: Any, *, error: type[InputError] = InputError) -> None:
     """Check that an argument is one of the words of a ``Literal`` type."""
     allowed = get_args(words)
-    if given not in allowed:
+    if not isinstance(given, str) or given not in allowed:
         raise error(f"{name} must be one of {', '.join(allowed)}; got {given!r}")
 
 

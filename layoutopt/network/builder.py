@@ -82,12 +82,13 @@ class CostNetwork:
         self.sense: Sense = sense
         self._step: Fraction | None = None
         if digits is not None:
-            self._step = Fraction(1, 10 ** least("digits", digits, 0))
+            self._step = Fraction(1, 10 ** least("digits", digits, 0, 2**10))
         if unit is not None:
             if (
                 isinstance(unit, bool)
                 or not isinstance(unit, Real | Decimal)
-                or not 0 < unit < math.inf
+                or not math.isfinite(unit)
+                or unit <= 0
             ):
                 raise InputError(f"unit must be a positive number, got {unit!r}")
             self._step = Fraction(unit)
@@ -148,10 +149,11 @@ class CostNetwork:
             if isinstance(costs, Mapping):
                 for label, cost in costs.items():
                     self.cost(name, label, cost)
-            elif len(costs) not in (0, domain.size):
-                raise InputError(f"node {name!r} has {domain.size} labels, {len(costs)} costs")
             else:
-                for i, own in enumerate(costs):
+                every = listed(costs, f"the costs of node {name!r}")
+                if len(every) not in (0, domain.size):
+                    raise InputError(f"node {name!r} has {domain.size} labels, {len(every)} costs")
+                for i, own in enumerate(every):
                     self.cost(name, i, own)
         except InputError:
             self._forget(name)
@@ -199,8 +201,8 @@ class CostNetwork:
         one, two = self._ends(u, v)
         what = f"of {u!r} and {v!r}"
         table = tuple(
-            tuple(None if x is None else self._number(x, what) for x in _listed(row, what))
-            for row in _listed(costs, what)
+            tuple(None if x is None else self._number(x, what) for x in row)
+            for row in _rows_of(costs, f"the table {what}")
         )
         sizes = [self._nodes[w][1].size for w in (u, v)]
         if len(table) != sizes[0] or any(len(row) != sizes[1] for row in table):
@@ -224,7 +226,7 @@ class CostNetwork:
             What labels of nodes use.
         """
         own = {}
-        for key, amount in amounts.items():
+        for key, amount in _mapped(amounts, "amounts").items():
             if not (isinstance(key, tuple) and len(key) == 2):
                 raise InputError(f"an amount is of (node, label), got {key!r}")
             own[self._label(*key)] = self._number(amount, f"of node {key[0]!r}")
@@ -252,10 +254,12 @@ class CostNetwork:
         limit
             What may be used at a time.
         """
+        intervals, usage = _mapped(intervals, "intervals"), _mapped(usage, "usage")
         live = {node: _intervals(node, spans) for node, spans in intervals.items()}
         own: dict[tuple[int, int], Fraction | int] = {}
         for node, amounts in usage.items():
-            pairs = amounts.items() if isinstance(amounts, Mapping) else enumerate(amounts)
+            many = isinstance(amounts, Mapping)
+            pairs = amounts.items() if many else enumerate(listed(amounts, f"usage of {node!r}"))
             for label, amount in pairs:
                 found = self._number(amount, f"of node {node!r}")
                 if found < 0:
@@ -377,8 +381,9 @@ class CostNetwork:
         """
         net = cls(name, sense, digits=digits, unit=unit)
         known: dict[int, Domain] = {}
-        own = [[*map(net._cost_or_none, row)] for row in costs]
-        names = [*nodes] or [*map(str, range(len(own)))]
+        own = [[*map(net._cost_or_none, row)] for row in _rows_of(costs, "costs")]
+        names = listed(nodes, "nodes") or [*map(str, range(len(own)))]
+        labels, pairs = listed(labels, "labels"), _rows_of(edges, "edges")
         if len(names) != len(own):
             raise InputError(f"{len(own)} rows of costs need as many nodes, got {len(names)}")
         for node, row in zip(names, own, strict=True):
@@ -386,16 +391,15 @@ class CostNetwork:
                 known[len(row)] = net.domain(labels if len(labels) == len(row) else len(row))
             net.node(node, known[len(row)], row)
         every = [
-            [
-                [*map(net._cost_or_none, _listed(row, f"number {k}"))]
-                for row in _listed(table, f"number {k}")
-            ]
-            for k, table in enumerate(tables)
+            [[*map(net._cost_or_none, row)] for row in _rows_of(table, f"table {k}")]
+            for k, table in enumerate(listed(tables, "tables"))
         ]
-        numbers = [*range(len(edges))] if table_of is None else [int(k) for k in table_of]
-        if len(numbers) != len(edges) or not all(0 <= k < len(every) for k in numbers):
-            raise InputError(f"{len(edges)} edges need a table each, of {len(every)}")
-        for ends, k in zip(edges, numbers, strict=True):
+        numbers = [*range(len(pairs))] if table_of is None else listed(table_of, "table_of")
+        if len(numbers) != len(pairs) or not all(
+            isinstance(k, int | np.integer) and 0 <= k < len(every) for k in numbers
+        ):
+            raise InputError(f"{len(pairs)} edges need a table each, of {len(every)}")
+        for ends, k in zip(pairs, numbers, strict=True):
             if len(ends) != 2 or not all(0 <= u < len(own) for u in ends):
                 raise InputError(f"an edge joins two of nodes 0 to {len(own) - 1}, got {[*ends]}")
             net.table(names[ends[0]], names[ends[1]], every[k])
@@ -485,8 +489,7 @@ class CostNetwork:
             net.node(str(node), known[key], own)
         for u, v, data in graph.edges(data=True):
             if "table" in data:
-                what = f"of {str(u)!r} and {str(v)!r}"
-                rows = [_listed(row, what) for row in _listed(data["table"], what)]
+                rows = _rows_of(data["table"], f"the table of {str(u)!r} and {str(v)!r}")
                 if not graph.is_directed() and rows != [*map(list, zip(*rows, strict=False))]:
                     why = "has a table that is not symmetric, which needs a directed graph"
                     raise InputError(f"edge {str(u)!r}, {str(v)!r} {why}")
@@ -598,17 +601,34 @@ def _columns(frame: Any, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, strict=True)
 
 
-def _listed(given: Any, what: str) -> list[Any]:
+def listed(given: Any, what: str) -> list[Any]:
+    """Return a user's list of something; refuse what cannot be gone through."""
     try:
         return list(given)
     except TypeError:
-        raise InputError(f"the table {what} must be rows of costs, got {given!r}") from None
+        raise InputError(f"{what} must be listed, got {given!r}") from None
+
+
+def _rows_of(table: Any, what: str) -> list[list[Any]]:
+    return [listed(row, what) for row in listed(table, what)]
+
+
+def _mapped(given: Any, what: str) -> dict[Any, Any]:
+    if not isinstance(given, Mapping):
+        raise InputError(f"{what} must be a mapping, got {given!r}")
+    return dict(given)
 
 
 def _intervals(node: str, spans: Any) -> list[tuple[int, int]]:
     """Return the live intervals of a node as a list of pairs."""
-    every = [spans] if spans and isinstance(spans[0], Integral) else [*spans]
+    every = listed(spans, f"intervals of {node!r}")
+    if every and isinstance(every[0], Integral):
+        every = [every]
     for span in every:
-        if len(span) != 2 or not all(isinstance(x, Integral) for x in span):
+        if (
+            not isinstance(span, Sequence)
+            or len(span) != 2
+            or not all(isinstance(x, Integral) for x in span)
+        ):
             raise InputError(f"node {node!r} is live from a whole number to another, got {span!r}")
     return [(int(a), int(b)) for a, b in every]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layoutopt.base import files
 from layoutopt.base.entries import LazyTable
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.network.network import Network
+
+if TYPE_CHECKING:
+    from layoutopt.network.builder import CostNetwork
 
 PACKED = (".gz", ".xz")
 """How the names of packed files end."""
@@ -86,7 +90,7 @@ def _kind(path: Path, head: bytes) -> str:
     return ".wcsp" if len(header) == 4 and all(map(bytes.isdigit, header)) else ".json"
 
 
-def write(network: Network, path: str | Path, *, overwrite: bool = True) -> None:
+def write(network: Network | CostNetwork, path: str | Path, *, overwrite: bool = True) -> None:
     """Write a network as a file.
 
     Parameters
@@ -100,9 +104,14 @@ def write(network: Network, path: str | Path, *, overwrite: bool = True) -> None
         If the name ends otherwise, the file cannot be written, or exists although ``overwrite``
         is false.
     """
+    from layoutopt.network.builder import CostNetwork
+
+    given = network.build() if isinstance(network, CostNetwork) else network
+    if not isinstance(given, Network):
+        raise InputError(f"expected a Network, not {type(given).__name__}")
     target = files.named(path)
     for ending in WRITERS:
         if target.name.endswith(ending if ending == ".npz" else (ending, f"{ending}.gz")):
-            files.write_bytes(target, WRITERS[ending](network), overwrite=overwrite)
+            files.write_bytes(target, WRITERS[ending](given), overwrite=overwrite)
             return
     raise InputError("must end in .json, .npz, .cfn, .json.gz or .cfn.gz", file=str(path))

@@ -435,6 +435,12 @@ class Network:
         """Return the domain of a node."""
         return self.domains[int(self.domain_of[node])]
 
+    def _labels(self, labels: Array) -> Array:
+        labels = np.asarray(labels)
+        if labels.shape != (len(self),) or (labels.size and labels.dtype.kind not in "iu"):
+            raise InputError(f"{len(self)} nodes need as many whole numbers, got {labels.shape}")
+        return labels.astype(np.int64, copy=False)
+
     def fault(self, labels: Array) -> str:
         """Return why a labelling is not allowed; nothing if it is.
 
@@ -449,9 +455,7 @@ class Network:
         InputError
             If there are not as many labels as nodes.
         """
-        labels = np.asarray(labels)
-        if labels.shape != (len(self),) or labels.dtype.kind not in "iu":
-            raise InputError(f"{len(self)} nodes need as many whole numbers, got {labels.shape}")
+        labels = self._labels(labels)
         sizes = self.sizes
         opened = self.opened
         owner = np.clip(labels - sizes, 0, max(len(self) - 1, 0))
@@ -488,7 +492,7 @@ class Network:
         labels
             Shape ``(nodes,)``.
         """
-        labels = np.asarray(labels)
+        labels = self._labels(labels)
         total = self.constant + _sum(self.costs[labels[self.cost_at[:, 0]] == self.cost_at[:, 1]])
         same = labels[self.equal_edges[:, 0]] == labels[self.equal_edges[:, 1]]
         total += _sum(self.equal_costs[same])

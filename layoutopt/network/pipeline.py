@@ -15,7 +15,7 @@ from layoutopt.base.entries import Takes, entries, load
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
 from layoutopt.base.result import Answer
-from layoutopt.network.builder import CostNetwork, Label
+from layoutopt.network.builder import CostNetwork, Label, listed
 from layoutopt.network.components import components
 from layoutopt.network.coupled import coupled
 from layoutopt.network.forms import merge_ties, take
@@ -202,6 +202,8 @@ def solve(
     if not isinstance(rules, Sequence) or not all(map(callable, rules)):
         raise InputError("rules must be a list of functions")
     if limits is not None:
+        if not isinstance(limits, Limits):
+            raise InputError(f"expected Limits, not {type(limits).__name__}; see time_limit=")
         return _solved(given, limits, start, rules, solver, certificate)
     limits = limited(time_limit, gap, seed, workers, progress)
     with interruptible(limits):
@@ -342,7 +344,7 @@ def known_solver(network: Network, solver: str) -> str:
 
     Raises ``InputError`` if there is none of this name, or it keeps no rows and there are some.
     """
-    if solver not in ("auto", *HEURISTICS):
+    if not isinstance(solver, str) or solver not in ("auto", *HEURISTICS):
         known = ", ".join(["auto", *HEURISTICS])
         raise InputError(f"cost networks have no solver {solver!r}; there are {known}")
     if solver != "auto" and network.usages:
@@ -361,11 +363,10 @@ def started(network: Network, start: Mapping[str, Label] | Sequence[int]) -> Arr
             label, names = start[name], network.domain(u).names
             numbers.append(names.index(label) if label in names else label)
     else:
-        numbers = list(start)
-    try:
-        labels = np.array(numbers, np.int64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("the labelling to begin with has labels that do not exist") from None
+        numbers = listed(start, "the labelling to begin with")
+    if not all(isinstance(label, int | np.integer) and abs(label) < 2**62 for label in numbers):
+        raise InputError("the labelling to begin with has labels that do not exist")
+    labels = np.array(numbers, np.int64)
     fault = network.fault(labels)
     if fault:
         raise InputError(f"the labelling to begin with is not allowed: {fault}")
