@@ -102,6 +102,8 @@ def convert(
     """
     limits = limited(time_limit, seed=seed, progress=progress)
     table = read_costs(costs) if isinstance(costs, str | Path) else costs
+    if not isinstance(table, OpCosts | None):
+        raise InputError(f"costs must be OpCosts or a file, not {type(table).__name__}")
     aim = objective or ("count,changed,bytes" if table is None else "time,count")
     desired = _desired(layout, padding, backend)
     wanted = _Wanted(desired, table, aim, solver, free_io, microsoft, check, compare, peers)

@@ -298,7 +298,7 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> Entry:
     """Return a solver by its name."""
     known = entries(Takes.LABELLING, Takes.GRAPH) | _registered
-    if name in known:
+    if isinstance(name, str) and name in known:
         return known[name]
     offers, unreadable = _entries()
     found = [entry for entry in offers if entry.name == name]

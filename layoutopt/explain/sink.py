@@ -7,7 +7,6 @@ from copy import deepcopy
 from decimal import Decimal
 
 from layoutopt.base import numbers
-from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Progress, interruptible, limited
 from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.check.elements import evaluate
@@ -65,8 +64,7 @@ def explain_sink(
     check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
     tensor = layout_sink(graph, sink)
-    if alternatives < 0:
-        raise InputError(f"alternatives must be 0 or more, got {alternatives}")
+    alternatives = numbers.least("alternatives", alternatives, 0)
     with interruptible(limits):
         subject = Subject(graph, result, limits)
         near = _influenced(subject, tensor.index)
