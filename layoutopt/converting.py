@@ -101,9 +101,7 @@ def convert(
         are met.  Without either, the given network is returned.
     """
     limits = limited(time_limit, seed=seed, progress=progress)
-    table = read_costs(costs) if isinstance(costs, str | Path) else costs
-    if not isinstance(table, OpCosts | None):
-        raise InputError(f"costs must be OpCosts or a file, not {type(table).__name__}")
+    table = costs if isinstance(costs, OpCosts | None) else read_costs(costs)
     aim = objective or ("count,changed,bytes" if table is None else "time,count")
     desired = _desired(layout, padding, backend)
     wanted = _Wanted(desired, table, aim, solver, free_io, microsoft, check, compare, peers)
