@@ -105,7 +105,6 @@ def _stay(pool: Pool, columns: Columns, tile: IntArray, worth: IntArray) -> tupl
 
 
 ROUNDS = 40  # rounds of prices and new configurations
-STALLED = 3  # rounds without a better whole bound or placement, after which prices stall
 NEAR = 1e-3  # relative gap from which on prices are not made better by smoothing
 FINE = 1e-4  # relative gap from which on whole counts matter more than prices
 OPEN_KINDS = 3  # kinds that the linear programme of large problems decides for each tile, at first
@@ -146,7 +145,7 @@ def keep_whole(state: State) -> None:
 
 def find_prices(state: State) -> None:
     """Find prices and configurations in turns; where that stalls, leave more kinds open."""
-    pool, open_kinds, stalled = state.pool, OPEN_KINDS, 0
+    pool, open_kinds = state.pool, OPEN_KINDS
     limits = state.limits.within(state.limits.left / 2)
     if not _in_doubles(state):
         return
@@ -154,7 +153,7 @@ def find_prices(state: State) -> None:
         start = np.zeros(pool.tiles)
         if state.priced is not None:
             start = state.priced.prices.astype(float) / state.priced.scale
-        columns, dual, bound, value = state.columns, state.dual, state.bound, state.value
+        columns, dual, value = state.columns, state.dual, state.value
         smooth = turn == 0 and not state.near(NEAR)
         master = solve_master(columns, pool.copies, state.room, start, limits, smooth, open_kinds)
         if master is None:
@@ -166,13 +165,12 @@ def find_prices(state: State) -> None:
         if counts is not None:
             state.place(columns, counts)
         same = len(state.columns.kind) == len(columns.kind)
-        stalled = stalled + 1 if (state.bound, state.value) == (bound, value) else 0
         if state.done:
             break
-        if stalled == STALLED or (same and (state.dual, state.value) == (dual, value)):
+        if same and (state.dual, state.value) == (dual, value):
             if master.complete or state.near(FINE):
                 break
-            open_kinds, stalled = 4 * open_kinds, 0
+            open_kinds *= 4
 
 
 def _in_doubles(state: State) -> bool:

@@ -118,13 +118,14 @@ def test_nodes_move_to_where_they_are_worth_most() -> None:
 
     On full tiles two nodes that earn 5 where the other is change places, and a third moves on;
     so do two that must not meet.  Two on an edge have nothing from changing places; where
-    there is room, they come together.
+    there is room, they come together.  From where it loses a node leaves for the emptiest tile.
     """
     table = [
         (None, {(0, 1): 5, (1, 0): 5, (2, 2): 2}, [4, 4, 1], [4, 4, 1, 1], [0, 1, 3], [1, 0, 2]),
         ({(0, 1): -4}, {(0, 1): 1, (1, 0): 1}, [1, 1], [2, 2], [0, 1], [1, 0]),
         ({(0, 1): 4}, {(0, 0): 1, (1, 1): 1}, [1, 1], [1, 1], [0, 1], [0, 1]),
         ({(0, 1): 4}, {(0, 0): 1, (1, 1): 1}, [1, 1], [2, 1], [0, 1], [0, 0]),
+        (None, {(0, 0): -5}, [1], [1, 1, 2], [0], [2]),
     ]
     for edges, rewards, size, capacity, labels, expected in table:
         problem = case([0] * len(size), [1], size, capacity, edges, rewards)
@@ -156,9 +157,8 @@ def test_what_is_too_large_for_a_search_moves_as_well() -> None:
     size = draw.choice([2, 5, 11], 400).tolist()
     wanted = [draw.choice(100, 4, replace=False).tolist() for _ in size]
     rewards = {(u, tile): int(draw.integers(1, 10)) for u, own in enumerate(wanted) for tile in own}
-    edges, classes = {(u, u + 1): 5 for u in range(0, 400, 2)}, [u // 2 for u in range(400)]
-    room = [sum(size) * 11 // 1000] * 100
-    problem = case(classes, [1] * 200, size, room, edges, rewards)
+    edges, room = {(u, u + 1): 5 for u in range(0, 400, 2)}, [sum(size) * 11 // 1000] * 100
+    problem = case([u // 2 for u in range(400)], [1] * 200, size, room, edges, rewards)
     answer = solve_capacity(problem, Limits())
     assert_sound(problem, answer)
     assert (answer.objective or 0) > 0.8 * (answer.bound or 0) > 0
