@@ -137,8 +137,7 @@ def _may_begin(graph: ConversionGraph, place: Place) -> bool:
 def _beginnings(shape: tuple[int, ...]) -> frozenset[bytes]:
     """Return a tensor's elements as they lie in memory with its axes in each order."""
     numbers = np.arange(int(np.prod(shape))).reshape(shape)
-    every = permutations(range(len(shape)))
-    return frozenset(numbers.transpose(order).tobytes() for order in every)
+    return frozenset(numbers.transpose(p).tobytes() for p in permutations(range(numbers.ndim)))
 
 
 def _options(

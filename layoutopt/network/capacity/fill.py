@@ -288,8 +288,8 @@ class _Moves:
     def better(self, u: int) -> bool:
         """Move a node to where it is worth more, if there is room; or try an exchange.
 
-        Exchanges are those with nodes where it is worth more, and with its neighbours: no other one
-        is worth more unless it is for the other node.
+        Exchanges are those with neighbours, and with nodes where it is worth more.  Any other one
+        can only gain for the other node, whose turn comes, too.
         """
         worth, here = self.worth(u), self.labels[u]
         if worth.get(here, 0) < 0:
@@ -299,7 +299,7 @@ class _Moves:
             if self.left[tile] >= self.size[u]:
                 self.move(u, tile)
                 return True
-        others = {**dict.fromkeys(self.around[u]), **{v: None for t in wanted for v in self.on[t]}}
+        others = dict.fromkeys([*self.around[u], *(v for t in wanted for v in self.on[t])])
         self.trials -= len(others)
         return any(self._exchange(u, v, worth) for v in others)
 

@@ -129,8 +129,7 @@ def test_nodes_move_to_where_they_are_worth_most() -> None:
     ]
     for edges, rewards, size, capacity, labels, expected in table:
         problem = case([0] * len(size), [1], size, capacity, edges, rewards)
-        pool = Pool(problem)
-        assert moved_labels(pool, labels) == expected
+        assert moved_labels(Pool(problem), labels) == expected
 
 
 def moved_labels(pool: Pool, labels: list[int]) -> list[int]:
@@ -139,16 +138,14 @@ def moved_labels(pool: Pool, labels: list[int]) -> list[int]:
     for kind in range(pool.kinds):
         part = int(np.flatnonzero(pool.kind_of == kind)[0])
         nodes = np.flatnonzero(pool.parts.of == part)
-        size = pool.problem.bytes[nodes]
-        rows.add(kind, 1, np.array(labels)[nodes], size)
+        rows.add(kind, 1, np.array(labels)[nodes], pool.problem.bytes[nodes])
     state = State(pool, pool.problem.capacity, Limits())
     state.offer(moved(pool, rows.filling(), pool.problem.capacity, Limits()))
     found = state.answer(0).placement
     assert found is not None
     after = np.zeros(len(labels), np.int64)
     after[found.nodes] = found.labels
-    moved_to: list[int] = after.tolist()
-    return moved_to
+    return list(map(int, after))
 
 
 def test_what_is_too_large_for_a_search_moves_as_well() -> None:

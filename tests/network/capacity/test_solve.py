@@ -31,6 +31,7 @@ PATHS: dict[str, tuple[tuple[str, ...], dict[tuple[Any, str], Any]]] = {
     # Which strategies are left (all if none), and what else is changed.
     "all": ((), {}),
     "search alone": (("free", "search"), {}),
+    "search after poor placements": (("free", "pack", "search"), {}),
     "kinds beside single nodes": (("free", "search"), {(pool, "NODES"): 1}),
     "single nodes": ((), {(pool, "NODES"): 0}),
     "no linear programme": ((), {(solve, "solve_master"): lambda *_: None}),
