@@ -258,9 +258,9 @@ class CostNetwork:
         live = {node: _intervals(node, spans) for node, spans in intervals.items()}
         own: dict[tuple[int, int], Fraction | int] = {}
         for node, amounts in usage.items():
-            many = isinstance(amounts, Mapping)
-            pairs = amounts.items() if many else enumerate(listed(amounts, f"usage of {node!r}"))
-            for label, amount in pairs:
+            if not isinstance(amounts, Mapping):
+                amounts = dict(enumerate(listed(amounts, f"usage of {node!r}")))
+            for label, amount in amounts.items():
                 found = self._number(amount, f"of node {node!r}")
                 if found < 0:
                     raise InputError(f"node {node!r} uses {amount} of a window, less than nothing")

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from layoutopt.base import files
 from layoutopt.base.entries import LazyTable
 from layoutopt.base.errors import InputError, errors_at
+from layoutopt.network.builder import CostNetwork
 from layoutopt.network.network import Network
-
-if TYPE_CHECKING:
-    from layoutopt.network.builder import CostNetwork
 
 PACKED = (".gz", ".xz")
 """How the names of packed files end."""
@@ -104,8 +101,6 @@ def write(network: Network | CostNetwork, path: str | Path, *, overwrite: bool =
         If the name ends otherwise, the file cannot be written, or exists although ``overwrite``
         is false.
     """
-    from layoutopt.network.builder import CostNetwork
-
     given = network.build() if isinstance(network, CostNetwork) else network
     if not isinstance(given, Network):
         raise InputError(f"expected a Network, not {type(given).__name__}")

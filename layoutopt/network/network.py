@@ -83,6 +83,11 @@ class CostTable:
         Shape ``(labels of the first node, labels of the second)``, in units; 0 where forbidden.
     allowed
         The same shape, Boolean; ``None`` where every pair is.
+
+    Raises
+    ------
+    InputError
+        If an array has another type or shape.
     """
 
     costs: Array
@@ -92,7 +97,7 @@ class CostTable:
         _set(self, costs=_numbers("costs of a table", self.costs, 2))
         if self.allowed is None:
             return
-        _set(self, allowed=np.asarray(self.allowed))
+        _set(self, allowed=_array("what a table allows", self.allowed))
         if (self.allowed.dtype, self.allowed.shape) != (np.dtype(bool), self.costs.shape):
             shape = self.costs.shape
             raise InputError(
@@ -124,6 +129,11 @@ class Usage:
         Names of rows, or nothing.
     unit
         What one amount is.
+
+    Raises
+    ------
+    InputError
+        If an array or a limit is not of whole numbers.
     """
 
     nodes: Array
@@ -264,7 +274,7 @@ class Network:
     Raises
     ------
     InputError
-        If arrays do not fit together; the node or edge is named.
+        If arrays are not of whole numbers, or do not fit together; the node or edge is named.
     """
 
     nodes: tuple[str, ...]
@@ -304,8 +314,10 @@ class Network:
         )
         if not all(isinstance(name, str) for name in (self.name, *self.nodes)):
             raise InputError("names of networks and nodes must be strings")
-        if not all(isinstance(domain, Domain) for domain in self.domains):
-            raise InputError(f"domains must be of class Domain, got {self.domains!r}")
+        for what, kind in (("domains", Domain), ("tables", CostTable), ("usages", Usage)):
+            for given in getattr(self, what):
+                if not isinstance(given, kind):
+                    raise InputError(f"{what} must be of class {kind.__name__}, got {given!r}")
         if len(set(self.nodes)) != len(self.nodes):
             raise InputError("two nodes have the same name")
         if len(self.domain_of) != len(self.nodes):
@@ -565,9 +577,17 @@ def _set(given: object, **fields: object) -> None:
         object.__setattr__(given, name, value)
 
 
+def _array(what: str, values: Any, kind: Any = None) -> Array:
+    """Return lists as an array; refuse those of different lengths."""
+    try:
+        return np.asarray(values, kind)
+    except ValueError:
+        raise InputError(f"{what}: lists have different lengths") from None
+
+
 def _indices(what: str, values: Any, columns: int | None = None) -> Array:
     """Return indices as an array, or in as many columns; refuse others than whole numbers."""
-    found = np.asarray(values)
+    found = _array(what, values)
     if not found.size:
         return np.zeros(0 if columns is None else (0, columns), np.int64)
     shape = found.shape[1:] if found.ndim else None
@@ -583,12 +603,14 @@ def _indices(what: str, values: Any, columns: int | None = None) -> Array:
 
 def _numbers(what: str, values: Any, axes: int = 1) -> Array:
     """Return whole numbers as ``int64``, or as Python integers where sums may not fit."""
-    found = np.asarray(values)
-    if not found.size:
+    # NumPy makes doubles of lists of small and large integers.
+    found = _array(what, values, None if isinstance(values, np.ndarray) else object)
+    if not found.size and found.ndim == axes:
         return found.astype(np.int64)
-    whole = found.dtype.kind in "iu" or all(type(x) is int for x in found.ravel().tolist())
-    if not whole or found.ndim != axes:
-        raise InputError(f"{what} must be whole numbers, got {found.dtype} {found.shape}")
+    if found.dtype.kind not in "iu":
+        found = np.array([_whole(what, x) for x in found.ravel()], object).reshape(found.shape)
+    if found.ndim != axes:
+        raise InputError(f"{what} must be an array of rank {axes}, got shape {found.shape}")
     if found.dtype == np.int64 and max(int(found.max()), -int(found.min())) * found.size < 2**60:
         return found
     return exact_integers(found.ravel().tolist()).reshape(found.shape)
@@ -596,7 +618,7 @@ def _numbers(what: str, values: Any, axes: int = 1) -> Array:
 
 def _whole(what: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(f"{what} must be a whole number, got {value!r}")
+        raise InputError(f"{what}: {value!r} is no whole number")
     return int(value)
 
 
