@@ -144,6 +144,8 @@ PATH = Pairwise(
         ([["narrow"], ["leave", [0], [2], [1]]], 5),
         ([["leave", [1]], ["narrow"]], 5),
         ([], 2 + 0 + 1 + 3 + 2),
+        ([["price", {"parts": 1, "rows": [], "messages": [None, None]}]], 5 + 1),
+        ([["price", {"parts": 1, "rows": [], "messages": [None, {"at": [1], "put": [1]}]}]], 5),
     ],
 )
 def test_steps_prove_what_they_say(steps: list[Any], found: int) -> None:

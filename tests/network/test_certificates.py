@@ -70,6 +70,18 @@ def test_spans_and_members_state_the_same_rows(monkeypatch: pytest.MonkeyPatch) 
     assert seen > 20
 
 
+def test_nodes_are_of_the_first_domain_unless_told() -> None:
+    seen = 0
+    for seed in range(40):
+        network = draw(seed, rows=False)
+        document, certificate = document_of(network), certified(network)
+        if not any(document["domain_of"]):
+            stated = {key: value for key, value in document.items() if key != "domain_of"}
+            assert check_network(stated, certificate) == check_network(document, certificate)
+            seen += 1
+    assert seen > 5
+
+
 def kinds(found: Any) -> set[str]:
     """Return the kinds of evidence that are in some evidence."""
     if isinstance(found, list):
