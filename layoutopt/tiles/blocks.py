@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,7 @@ class TileMap:
         """What two maps have in common only if they are the same."""
         return self.shape, *((s.starts.tobytes(), s.values.tobytes()) for s in self.steps)
 
-    @property
+    @cached_property
     def strides(self) -> tuple[int, ...]:
         """The distance, in flat elements, of neighbours along each axis."""
         return tuple(math.prod(self.shape[a + 1 :]) for a in range(len(self.shape)))

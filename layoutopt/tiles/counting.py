@@ -147,8 +147,12 @@ def _lengths(walk: StridedWalk, step: int) -> list[int]:
 
 def _combined(values: Array, counts: Array, terms: Array, often: Array) -> tuple[Array, Array]:
     """Return the sums of two independent numbers, and how often each occurs."""
+    if len(terms) == 1:
+        return values + terms, counts * often
     found, of = np.unique(terms, return_inverse=True)
     often = _added(often, of, len(found))
+    if len(values) == 1:
+        return values + found, counts * often
     _check(len(values) * len(found))
     sums, of = np.unique(np.add.outer(values, found), return_inverse=True)
     return sums, _added(np.multiply.outer(counts, often), of, len(sums))
@@ -177,7 +181,7 @@ def _stretches(
     every = unique(np.concatenate(cuts))
     every = every[(every >= 0) & (every < total)]
     flats = [walk.start + every * walk.steps[loops[0]] for walk, _, _ in moved]
-    return flats, np.diff(np.r_[every, total])
+    return flats, np.diff(every, append=total)
 
 
 def _cuts(walk: StridedWalk, axis: int, step: int) -> Array:
