@@ -16,17 +16,23 @@ Costs = list[list[int]]
 
 
 def random_costs(seed: int) -> tuple[Costs, list[Edge]]:
-    """Return two to four nodes of one to three labels, some pairs forbidden, no costs below 0.
+    """Return two to four nodes of one to six labels, some pairs forbidden, no costs below 0.
 
-    Every other table has one cost on some rows and columns.
+    A third of the tables have one cost on some rows and columns, and a third are sums of costs of
+    labels but for some entries.
     """
     draw = random.Random(seed)
-    costs = [[draw.randint(0, 9) for _ in range(draw.randint(1, 3))] for _ in range(4)]
+    costs = [[draw.randint(0, 9) for _ in range(draw.choice([1, 2, 3, 6]))] for _ in range(4)]
     edges: list[Edge] = []
     for u, v in itertools.combinations(range(draw.randint(2, 4)), 2):
         shape = range(len(costs[u])), range(len(costs[v]))
-        if draw.random() < 0.5:
+        kind = draw.randrange(3)
+        if kind == 0:
             table = [[draw.choice([0, 2, 5, inf]) for _ in shape[1]] for _ in shape[0]]
+        elif kind == 1:
+            one, two = ([draw.choice([3, 4, 9]) for _ in own] for own in shape)
+            more = [draw.choice([-3, 5, inf]), *[0] * draw.choice([4, 9])]
+            table = [[i + j + draw.choice(more) for j in two] for i in one]
         else:
             rows, columns = ([i for i in own if draw.random() < 0.6] for own in shape)
             cost = draw.choice([4, inf])
@@ -49,11 +55,12 @@ def least(costs: Costs, edges: list[Edge]) -> float:
     return min(worth(costs, edges, labels) for labels in every)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_the_programme_has_the_same_optimum(seed: int) -> None:
+def test_the_programme_has_the_same_optimum(seed: int, sparse: bool) -> None:
     """CP-SAT's point is a labelling that costs what the programme says, the least of all."""
     costs, edges = random_costs(seed)
-    given = programme(costs, edges)
+    given = programme(costs, edges, sparse=sparse)
     found = cpsat.solve_programme(given.programme, Limits())
     best = least(costs, edges)
     assert found.infeasible == (best == inf)

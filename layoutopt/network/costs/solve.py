@@ -202,8 +202,9 @@ LARGE_TABLE, LARGE_TOTAL = 2**23, 2**29
 LARGE_BYTES = 2**30
 """Memory that this may take: a few of the largest tables at a time, and a byte for each entry."""
 
-CELLS = 50_000
-"""Most entries of tables for which an LP solver solves the relaxation before dual ascent."""
+CELLS, MOST_CELLS = 50_000, 200_000
+"""Most entries of tables for which an LP solver solves the relaxation before dual ascent, and after
+it."""
 
 TURN, LONGER = 0.25, 4.0
 """Effort of the first turn of each search, see ``Limits.turn``, and how much longer the next is."""
@@ -333,8 +334,8 @@ class WrittenWork:
         return self.given.point([own.index(labels[u]) for u, own in each])
 
 
-def write(work: Work) -> WrittenWork:
-    """Return what is left as an integer programme."""
+def write(work: Work, *, sparse: bool = False) -> WrittenWork:
+    """Return what is left as an integer programme, for search with ``sparse``."""
     nodes = work.left()
     place = {u: k for k, u in enumerate(nodes)}
     labels = {u: work.labels(u) for u in nodes}
@@ -345,7 +346,7 @@ def write(work: Work) -> WrittenWork:
             table = tuple(tuple([table[i][j] for j in labels[v]]) for i in labels[u])
         edges.append((place[u], place[v], table))
     costs = [[work.costs[u][i] for i in labels[u]] for u in nodes]
-    return WrittenWork(programme(costs, edges), nodes, [labels[u] for u in nodes])
+    return WrittenWork(programme(costs, edges, sparse=sparse), nodes, [labels[u] for u in nodes])
 
 
 def cells(work: Work) -> int:
@@ -377,10 +378,12 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Solve the linear relaxation, round it, and go on with what may still be better."""
     limits.report("relaxation")
+    if cells(part) > MOST_CELLS:
+        return _solve_part(part, limits, start, 2)
     written = write(part)
     relaxed = relax(written.given, limits)
     if relaxed is None:  # no time, or no solution
-        return _solve_part(part, limits, start, 3)
+        return _solve_part(part, limits, start, 2)
     wishes: list[dict[int, float]] = [{} for _ in part.costs]
     for u, own, shares in zip(written.nodes, written.labels, relaxed.point, strict=True):
         wishes[u] = dict(zip(own, [round(share, 6) for share in shares], strict=True))
@@ -434,11 +437,13 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
             return FoundLabels(exact, int(part.value(exact)))
     from layoutopt.network.solvers.cpsat import solve_programme
 
-    written, best, bound = write(part), _better(part, start), int(part.bound())
+    written, best, bound = write(part, sparse=True), _better(part, start), int(part.bound())
     small, unit = coarse(written.given.programme)
-    effort, turn = TURN, limits
+    effort, branches = TURN, large
     while True:  # where there is no branching, CP-SAT has a single turn without end
-        found = _branch(part, limits, best, int(STEPS * effort)) if large else None
+        turn, found = limits, None
+        if branches:
+            found = _branch(part, limits, best, int(STEPS * effort))
         if found is not None:
             best, bound = _better(part, best, found.labels), max(bound, found.bound)
             if limits.over or (best is not None and part.value(best) <= bound):
@@ -449,7 +454,10 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
             raise Infeasible
         best = _better(part, best, written.chosen(answer.values))
         if answer.bound is not None:
-            bound = max(bound, part.constant - answer.bound * unit)
+            proved = part.constant - answer.bound * unit
+            bound = max(bound, proved)
+            # branching whose bound is worse, and which found nothing, is over
+            branches &= found is not None and (found.labels is not None or proved < found.bound)
         solved = answer.values is not None and answer.bound == small.value(answer.values)
         if solved or turn.counted == limits.counted or limits.over:
             return FoundLabels(best, bound)

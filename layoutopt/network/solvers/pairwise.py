@@ -16,10 +16,12 @@ from one to the other without any labelling's noticing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
+from operator import add, sub
 from typing import TypeAlias
 
 import numpy as np
@@ -34,6 +36,9 @@ Rows: TypeAlias = Sequence[Sequence[float]]
 
 Edge: TypeAlias = tuple[int, int, Rows]
 """Two nodes, and a row of costs for each label of the first."""
+
+Deviation: TypeAlias = tuple[list[int], list[int], float]
+"""Labels of two nodes, and what each pair of them costs more than both labels together."""
 
 Message: TypeAlias = tuple[list[float], list[float]]
 """What an edge hands over to each label of its first and of its second node."""
@@ -65,13 +70,21 @@ def programme(
     edges: Sequence[Edge],
     equal: Sequence[tuple[int, int, int]] = (),
     slacks: int = 0,
+    *,
+    sparse: bool = False,
 ) -> CostProgramme:
     """Write a problem down as an integer programme.
 
     ``edges`` have no costs below 0; ``equal`` are two nodes, and what equal labels cost.  Variables
-    of cost 1, of which ``slacks`` follow the indicators, are there for rows that are added.
+    of cost 1, of which ``slacks`` follow the indicators, are there for rows that are added.  With
+    ``sparse``, a table that mostly is a sum of costs of labels is written as these costs and rows
+    for where it deviates: search is faster, the relaxation weaker.
     """
     to = ProgrammeWriter()
+    deviations: list[list[Deviation] | None] = [None] * len(edges)
+    if sparse:
+        costs = changed = [list(own) for own in costs]
+        deviations = [_deviations(table, changed[u], changed[v]) for u, v, table in edges]
     first = [0]
     for own in costs:
         columns = [to.variable(0 if cost == inf else -int(cost)) for cost in own]
@@ -82,9 +95,12 @@ def programme(
                 to.row([column], [1], high=0)
     to.block(np.full(slacks, -1))
     begins = []
-    for u, v, table in edges:
+    for (u, v, table), few in zip(edges, deviations, strict=True):
         begins.append(to.rows)
-        _table(to, first[u], first[v], table)
+        if few is None:
+            _table(to, first[u], first[v], table)
+        else:
+            _deviating(to, first[u], first[v], few)
     for u, v, cost in equal:
         begins.append(to.rows)
         for i in range(len(costs[u]) if cost else 0):
@@ -95,6 +111,62 @@ def programme(
                 to.row([both, end], [1, -1], high=0)
     nodes = [(u, v) for u, v, _ in (*edges, *equal)]
     return CostProgramme(to.finished(), first, nodes, [*begins, to.rows])
+
+
+FEW = 4  # a table deviates in few places if it has so many times as many entries
+SMALL = 16  # tables of fewer entries deviate by what is forbidden only
+
+
+def _deviations(table: Rows, one: list[float], two: list[float]) -> list[Deviation] | None:
+    """Return where a table deviates from sums of costs of labels, which become the nodes' own.
+
+    These costs are what most entries of a row, or of a column, have in common.  ``None`` if the
+    table deviates in many places.
+    """
+    rows, columns = [0] * len(table), [0] * len(table[0])
+    turned = list(zip(*table, strict=True))
+    for _ in range(2):
+        rows = [_mode(map(sub, row, columns)) for row in table]
+        columns = [_mode(map(sub, column, rows)) for column in turned]
+    by_row = [([i], js, c) for i, js, c in _lines(table, rows, columns)]
+    by_column = [(js, [i], c) for i, js, c in _lines(turned, columns, rows)]
+    few = min(by_row, by_column, key=len)
+    least = 0 if all(cost == inf for *_, cost in few) else max(FEW * len(few), SMALL)
+    if least > len(table) * len(turned):
+        return None
+    one[:], two[:] = map(add, one, rows), map(add, two, columns)
+    return few
+
+
+def _lines(
+    table: Rows, own: Sequence[int], others: Sequence[int]
+) -> Iterator[tuple[int, list[int], float]]:
+    """Yield the columns of each row that deviate by one cost."""
+    for i, row in enumerate(table):
+        found: dict[float, list[int]] = {}
+        for j, cost in enumerate(row):
+            if cost != own[i] + others[j]:
+                found.setdefault(cost - own[i] - others[j], []).append(j)
+        for cost, columns in found.items():
+            yield i, columns, cost
+
+
+def _mode(costs: Iterable[float]) -> int:
+    """Return the most frequent of the finite costs, 0 without any."""
+    counts = Counter(cost for cost in costs if cost < inf)
+    return int(counts.most_common(1)[0][0]) if counts else 0
+
+
+def _deviating(to: ProgrammeWriter, u: int, v: int, few: Sequence[Deviation]) -> None:
+    """Write an edge's table by its deviations."""
+    for rows, columns, cost in few:
+        ends = [u + i for i in rows], [v + j for j in columns]
+        both = [] if cost == inf else [to.variable(-int(cost))]
+        if cost > 0:
+            every = [*ends[0], *ends[1]]
+            to.row([*every, *both], [1] * len(every) + [-1] * len(both), high=1)
+        for end in ends if cost < 0 else ():
+            to.row([*both, *end], [1] + [-1] * len(end), high=0)
 
 
 def _table(to: ProgrammeWriter, u: int, v: int, table: Rows) -> None:
