@@ -223,6 +223,10 @@ class FoundLabels:
     labels: list[int] | None
     bound: int
 
+    def proved(self, part: Work) -> bool:
+        """Return whether the labelling costs no more than the bound."""
+        return self.labels is not None and part.value(self.labels) <= self.bound
+
 
 def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int = 0) -> FoundLabels:
     """Solve a problem, and label all nodes: reduce it, split it, and solve its parts.
@@ -245,20 +249,37 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
             bound += unit * int(part.value(exact))
             for u, label in zip(nodes, exact, strict=True):
                 labels[u] = label
-    left = sum(len(nodes) for _, nodes, _ in hard)
-    for part, nodes, unit in sorted(hard, key=lambda each: len(each[1])):
-        own = None if start is None else [start[u] for u in nodes]
-        share = limits.within(limits.left * len(nodes) / left)
-        found = _solve_part(part, share, own, stage)
-        left -= len(nodes)
-        bound += unit * found.bound
-        whole &= found.labels is not None
-        for u, label in zip(nodes, found.labels or (), strict=False):
+    hard.sort(key=lambda each: len(each[1]))
+    starts = [None if start is None else [start[u] for u in nodes] for _, nodes, _ in hard]
+    found = _solve_hard([part for part, *_ in hard], limits, starts, stage)
+    for (_, nodes, unit), part_found in zip(hard, found, strict=True):
+        bound += unit * part_found.bound
+        whole &= part_found.labels is not None
+        for u, label in zip(nodes, part_found.labels or (), strict=False):
             labels[u] = label
     if not whole:
         return FoundLabels(None, bound)
     work.restore(labels)
     return FoundLabels(labels, bound)
+
+
+def _solve_hard(
+    parts: Sequence[Work], limits: Limits, starts: Sequence[list[int] | None], stage: int
+) -> list[FoundLabels]:
+    """Solve parts that share the time; what is left of it in the end goes to those not proved."""
+    found = [FoundLabels(own, part.bound()) for own, part in zip(starts, parts, strict=True)]
+    todo = list(range(len(parts)))
+    for _ in range(2):
+        left = sum(len(parts[k].costs) for k in todo)
+        for k in todo:
+            share = limits.within(limits.left * len(parts[k].costs) / left)
+            answer = _solve_part(parts[k], share, found[k].labels, stage)
+            found[k] = FoundLabels(answer.labels, max(found[k].bound, answer.bound))
+            left -= len(parts[k].costs)
+        if limits.over or limits.left == inf:
+            break
+        todo = [k for k in todo if not found[k].proved(parts[k])]
+    return found
 
 
 def divide(part: Work) -> int:

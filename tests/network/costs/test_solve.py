@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import random
 import threading
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -25,10 +27,12 @@ from layoutopt.network.costs.solve import (
     solve_parts,
     solve_pbqp,
 )
-from layoutopt.network.costs.work import Infeasible
+from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.network import CostAnswer
 from layoutopt.network.solvers import cpsat
 from tests.network.costs.cases import (
+    Edge,
+    cost,
     opened,
     optimum,
     random_network,
@@ -129,6 +133,90 @@ def test_every_stage_ends_with_a_proof(stage: int, wide: int) -> None:
     ring = stated([[0, 0]] * 3, [(0, 1, differ), (1, 2, differ), (2, 0, differ)])
     with pytest.raises(Infeasible):
         solve_parts(opened(ring), Limits(), None, stage)
+
+
+@pytest.mark.usefixtures("barred")
+@pytest.mark.parametrize("seconds", [60.0, inf])
+def test_time_that_is_left_goes_to_parts_that_are_not_proved(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """The second of three parts ends early at first, and is solved from there in the end."""
+    asked = list[tuple[int, list[int] | None]]()
+
+    def stage(part: Work, _: Limits, start: list[int] | None) -> FoundLabels:
+        asked.append((len(part.costs), start))
+        early = len(part.costs) == 4 and start is None
+        return FoundLabels([0] * 4, 0) if early else construct_and_prove(part)
+
+    def construct_and_prove(part: Work) -> FoundLabels:
+        labels = construct(part)
+        assert labels is not None
+        return FoundLabels(labels, int(part.value(labels)))
+
+    monkeypatch.setattr(solve, "_easy", lambda *_: None)
+    monkeypatch.setattr(solve, "STAGES", (stage,))
+    monkeypatch.setattr(solve, "reduce", lambda *_: None)
+    table = [[1, 0], [0, 2]]
+    edges = [(u, v, table) for a, b in ((0, 3), (3, 7), (7, 12)) for u, v in pairwise(range(a, b))]
+    work = opened(stated([[0, 0]] * 12, edges))
+    assert work is not None
+    found = solve_parts(work, Limits().within(seconds), None)
+    again = [(4, [0] * 4)] if seconds < inf else []
+    assert asked == [(3, None), (4, None), (5, None), *again]
+    assert (found.bound == 0) and work.value(found.labels or []) == (0 if again else 3)
+
+
+def registers(seed: int) -> tuple[CostRows, list[Edge]]:
+    """Return values that are given registers or spilled: neighbours differ, moves want equals."""
+    draw = random.Random(seed)
+    nodes, colours = 24, draw.randint(3, 5)
+    costs = [
+        [*(draw.randint(0, 3) for _ in range(colours)), draw.randint(5, 60)] for _ in range(nodes)
+    ]
+    edges: list[Edge] = []
+    for u, v in itertools.combinations(range(nodes), 2):
+        cost = draw.choice([None, None, -6, *[0] * 9])
+        table = [
+            [cost if i == j < colours else 0 for j in range(colours + 1)]
+            for i in range(colours + 1)
+        ]
+        edges += [(u, v, table)] if cost != 0 else []
+    return costs, edges
+
+
+@pytest.mark.cpsat
+@pytest.mark.parametrize("seed", range(4))
+def test_registers(seed: int) -> None:
+    """Allocation of registers, as CP-SAT solves it if stated directly."""
+    from ortools.sat.python.cp_model import CpModel, CpSolver
+
+    costs, edges = registers(seed)
+    model = CpModel()
+    x = [[model.new_bool_var("") for _ in own] for own in costs]
+    paid = [
+        cost * choice
+        for own, many in zip(costs, x, strict=True)
+        for cost, choice in zip(own, many, strict=True)
+    ]
+    for own in x:
+        model.add_exactly_one(own)
+    for u, v, table in edges:
+        for i in range(len(table) - 1):
+            if table[i][i] is None:
+                model.add_bool_or(~x[u][i], ~x[v][i])
+            else:
+                both = model.new_bool_var("")
+                model.add_implication(both, x[u][i])
+                model.add_implication(both, x[v][i])
+                paid.append(-6 * both)
+    model.minimize(sum(paid))
+    solver = CpSolver()
+    solver.solve(model)
+    problem = stated(costs, edges)
+    found = solve_pbqp(problem)
+    assert found.status is Status.OPTIMAL
+    assert cost(problem, found.labels) == found.objective == round(solver.objective_value)
+    assert solver.best_objective_bound == solver.objective_value
 
 
 @pytest.mark.usefixtures("barred")
