@@ -103,12 +103,7 @@ def programme(
             _deviating(to, first[u], first[v], few)
     for u, v, cost in equal:
         begins.append(to.rows)
-        for i in range(len(costs[u]) if cost else 0):
-            ends, both = (first[u] + i, first[v] + i), to.variable(-cost)
-            if cost > 0:
-                to.row([*ends, both], [1, 1, -1], high=1)
-            for end in ends if cost < 0 else ():
-                to.row([both, end], [1, -1], high=0)
+        _deviating(to, first[u], first[v], [([i], [i], cost) for i in range(len(costs[u])) if cost])
     nodes = [(u, v) for u, v, _ in (*edges, *equal)]
     return CostProgramme(to.finished(), first, nodes, [*begins, to.rows])
 
@@ -177,9 +172,7 @@ def _table(to: ProgrammeWriter, u: int, v: int, table: Rows) -> None:
         return
     cost = table[rows[0]][columns[0]]
     if all(table[i][j] == cost for i in rows for j in columns):
-        slack = [] if cost == inf else [to.variable(-int(cost))]
-        ends = [u + i for i in rows] + [v + j for j in columns]
-        to.row([*ends, *slack], [1] * len(ends) + [-1] * len(slack), high=1)
+        _deviating(to, u, v, [(rows, columns, cost)])
         return
     pairs = {
         (i, j): to.variable(-int(cost))
