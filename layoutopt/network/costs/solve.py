@@ -203,8 +203,7 @@ LARGE_BYTES = 2**30
 """Memory that this may take: a few of the largest tables at a time, and a byte for each entry."""
 
 CELLS, MOST_CELLS = 50_000, 200_000
-"""Most entries of tables for which an LP solver solves the relaxation before dual ascent, and after
-it."""
+"""Most entries of tables that an LP solver relaxes, before dual ascent and after it."""
 
 TURN, LONGER = 0.25, 4.0
 """Effort of the first turn of each search, see ``Limits.turn``, and how much longer the next is."""

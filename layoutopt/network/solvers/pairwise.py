@@ -8,7 +8,8 @@ one cost ``c`` on some rows ``R`` and columns ``C``, and 0 elsewhere, needs one 
     sum_{i in R} x_u(i) + sum_{j in C} x_v(j) - z <= 1,   z costs c, and is 0 where c is infinite
 
 What equal labels cost needs such a row for each label, and what they earn, ``z <= x_u(i)`` and
-``z <= x_v(i)``.
+``z <= x_v(i)``.  For search, a table that is a sum of costs of labels but for a
+few entries, as messages make of tables of graph colouring, is written as these costs and such rows.
 
 The dual variables of these rows are *messages* from edges to their nodes: costs that may move
 from one to the other without any labelling's noticing.
