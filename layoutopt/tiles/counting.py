@@ -151,9 +151,9 @@ def _combined(values: Array, counts: Array, terms: Array, often: Array) -> tuple
         return values + terms, counts * often
     found, of = np.unique(terms, return_inverse=True)
     often = _added(often, of, len(found))
+    _check(len(values) * len(found))
     if len(values) == 1:
         return values + found, counts * often
-    _check(len(values) * len(found))
     sums, of = np.unique(np.add.outer(values, found), return_inverse=True)
     return sums, _added(np.multiply.outer(counts, often), of, len(sums))
 

@@ -250,11 +250,11 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
                 labels[u] = label
     hard.sort(key=lambda each: len(each[1]))
     starts = [None if start is None else [start[u] for u in nodes] for _, nodes, _ in hard]
-    found = _solve_hard([part for part, *_ in hard], limits, starts, stage)
-    for (_, nodes, unit), part_found in zip(hard, found, strict=True):
-        bound += unit * part_found.bound
-        whole &= part_found.labels is not None
-        for u, label in zip(nodes, part_found.labels or (), strict=False):
+    answers = _solve_hard([part for part, *_ in hard], limits, starts, stage)
+    for (_, nodes, unit), found in zip(hard, answers, strict=True):
+        bound += unit * found.bound
+        whole &= found.labels is not None
+        for u, label in zip(nodes, found.labels or (), strict=False):
             labels[u] = label
     if not whole:
         return FoundLabels(None, bound)
@@ -267,14 +267,15 @@ def _solve_hard(
 ) -> list[FoundLabels]:
     """Solve parts that share the time; what is left of it in the end goes to those not proved."""
     found = [FoundLabels(own, part.bound()) for own, part in zip(starts, parts, strict=True)]
+    nodes = [len(part.costs) for part in parts]
     todo = list(range(len(parts)))
     for _ in range(2):
-        left = sum(len(parts[k].costs) for k in todo)
+        left = sum(nodes[k] for k in todo)
         for k in todo:
-            share = limits.within(limits.left * len(parts[k].costs) / left)
+            share = limits.within(limits.left * nodes[k] / left)
             answer = _solve_part(parts[k], share, found[k].labels, stage)
             found[k] = FoundLabels(answer.labels, max(found[k].bound, answer.bound))
-            left -= len(parts[k].costs)
+            left -= nodes[k]
         if limits.over or limits.left == inf:
             break
         todo = [k for k in todo if not found[k].proved(parts[k])]
@@ -355,7 +356,7 @@ class WrittenWork:
 
 
 def write(work: Work, *, sparse: bool = False) -> WrittenWork:
-    """Return what is left as an integer programme, for search with ``sparse``."""
+    """Return what is left as an integer programme; ``sparse`` is that of its writer."""
     nodes = work.left()
     place = {u: k for k, u in enumerate(nodes)}
     labels = {u: work.labels(u) for u in nodes}
@@ -396,10 +397,10 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
 
 def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
-    """Solve the linear relaxation, round it, and go on with what may still be better."""
-    limits.report("relaxation")
+    """Solve the linear relaxation, unless it is too large, and go on with what may be better."""
     if cells(part) > MOST_CELLS:
         return _solve_part(part, limits, start, 2)
+    limits.report("relaxation")
     written = write(part)
     relaxed = relax(written.given, limits)
     if relaxed is None:  # no time, or no solution
@@ -466,7 +467,7 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
             found = _branch(part, limits, best, int(STEPS * effort))
         if found is not None:
             best, bound = _better(part, best, found.labels), max(bound, found.bound)
-            if limits.over or (best is not None and part.value(best) <= bound):
+            if limits.over or FoundLabels(best, bound).proved(part):
                 return FoundLabels(best, bound)
             turn = limits.turn(effort)
         answer = solve_programme(small, turn, written.point(best))

@@ -8,8 +8,8 @@ one cost ``c`` on some rows ``R`` and columns ``C``, and 0 elsewhere, needs one 
     sum_{i in R} x_u(i) + sum_{j in C} x_v(j) - z <= 1,   z costs c, and is 0 where c is infinite
 
 What equal labels cost needs such a row for each label, and what they earn, ``z <= x_u(i)`` and
-``z <= x_v(i)``.  For search, a table that is a sum of costs of labels but for a
-few entries, as messages make of tables of graph colouring, is written as these costs and such rows.
+``z <= x_v(i)``.  For search, a table that is a sum of costs of labels but for a few entries, as
+messages make of tables of graph colouring, is written as these costs and such rows.
 
 The dual variables of these rows are *messages* from edges to their nodes: costs that may move
 from one to the other without any labelling's noticing.
@@ -101,16 +101,18 @@ def programme(
         if few is None:
             _table(to, first[u], first[v], table)
         else:
-            _deviating(to, first[u], first[v], few)
+            _write_deviations(to, first[u], first[v], few)
     for u, v, cost in equal:
         begins.append(to.rows)
-        _deviating(to, first[u], first[v], [([i], [i], cost) for i in range(len(costs[u])) if cost])
+        _write_deviations(
+            to, first[u], first[v], [([i], [i], cost) for i in range(len(costs[u])) if cost]
+        )
     nodes = [(u, v) for u, v, _ in (*edges, *equal)]
     return CostProgramme(to.finished(), first, nodes, [*begins, to.rows])
 
 
 FEW = 4  # a table deviates in few places if it has so many times as many entries
-SMALL = 16  # tables of fewer entries deviate by what is forbidden only
+SMALL = 16  # with costs in smaller tables, CP-SAT's bounds lose more than its search gains
 
 
 def _deviations(table: Rows, one: list[float], two: list[float]) -> list[Deviation] | None:
@@ -120,15 +122,15 @@ def _deviations(table: Rows, one: list[float], two: list[float]) -> list[Deviati
     table deviates in many places.
     """
     rows, columns = [0] * len(table), [0] * len(table[0])
-    turned = list(zip(*table, strict=True))
+    transposed = list(zip(*table, strict=True))
     for _ in range(2):
         rows = [_mode(map(sub, row, columns)) for row in table]
-        columns = [_mode(map(sub, column, rows)) for column in turned]
+        columns = [_mode(map(sub, column, rows)) for column in transposed]
     by_row = [([i], js, c) for i, js, c in _lines(table, rows, columns)]
-    by_column = [(js, [i], c) for i, js, c in _lines(turned, columns, rows)]
+    by_column = [(js, [i], c) for i, js, c in _lines(transposed, columns, rows)]
     few = min(by_row, by_column, key=len)
-    least = 0 if all(cost == inf for *_, cost in few) else max(FEW * len(few), SMALL)
-    if least > len(table) * len(turned):
+    required = 0 if all(cost == inf for *_, cost in few) else max(FEW * len(few), SMALL)
+    if len(table) * len(transposed) < required:
         return None
     one[:], two[:] = map(add, one, rows), map(add, two, columns)
     return few
@@ -153,7 +155,7 @@ def _mode(costs: Iterable[float]) -> int:
     return int(counts.most_common(1)[0][0]) if counts else 0
 
 
-def _deviating(to: ProgrammeWriter, u: int, v: int, few: Sequence[Deviation]) -> None:
+def _write_deviations(to: ProgrammeWriter, u: int, v: int, few: Sequence[Deviation]) -> None:
     """Write an edge's table by its deviations."""
     for rows, columns, cost in few:
         ends = [u + i for i in rows], [v + j for j in columns]
@@ -173,7 +175,7 @@ def _table(to: ProgrammeWriter, u: int, v: int, table: Rows) -> None:
         return
     cost = table[rows[0]][columns[0]]
     if all(table[i][j] == cost for i in rows for j in columns):
-        _deviating(to, u, v, [(rows, columns, cost)])
+        _write_deviations(to, u, v, [(rows, columns, cost)])
         return
     pairs = {
         (i, j): to.variable(-int(cost))

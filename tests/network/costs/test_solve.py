@@ -30,6 +30,7 @@ from layoutopt.network.costs.solve import (
 from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.network import CostAnswer
 from layoutopt.network.solvers import cpsat
+from layoutopt.network.solvers.programme import ProgrammeResult
 from tests.network.costs.cases import (
     Edge,
     cost,
@@ -226,14 +227,39 @@ def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("barred")
-def test_without_a_relaxation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where HiGHS fails the optimum is found all the same."""
-    monkeypatch.setattr(solve, "relax", lambda *_: None)
+@pytest.mark.parametrize("change", [{"relax": lambda *_: None}, {"MOST_CELLS": -1, "relax": None}])
+def test_without_a_relaxation(monkeypatch: pytest.MonkeyPatch, change: dict[str, object]) -> None:
+    """Where HiGHS fails, or is not asked as tables are too large, the optimum is found as well."""
+    for name, value in change.items():
+        monkeypatch.setattr(solve, name, value)
     for seed in range(40):
         problem = random_problem(seed, nodes=5)
         best, work = optimum(problem), opened(problem)
         if work is not None and best is not None:
-            assert solve_parts(work, Limits(), None).bound == best
+            assert solve_parts(work, Limits(), None, 1).bound == best
+
+
+@pytest.mark.usefixtures("barred")
+@pytest.mark.parametrize(
+    ("bound", "labels", "turns"), [(0, None, 1), (2, None, 2), (0, [0] * 3, 2)]
+)
+def test_branching_that_proves_and_finds_nothing_ends(
+    monkeypatch: pytest.MonkeyPatch, bound: int, labels: list[int] | None, turns: int
+) -> None:
+    """It goes on with a better bound than the programme's, 1, or a labelling that is better."""
+    asked = list[float]()
+
+    def programmed(_: object, limits: Limits, *__: object) -> ProgrammeResult:
+        asked.append(limits.counted)
+        return ProgrammeResult(bound=-1)
+
+    branching = iter([FoundLabels(labels, bound), FoundLabels(None, bound)])
+    monkeypatch.setattr(solve, "_branch", lambda *_: next(branching, None))
+    monkeypatch.setattr(cpsat, "solve_programme", programmed)
+    work = opened(coloured(3, 3, 1))
+    assert work is not None
+    solve_parts(work, Limits(), None, 3)
+    assert [effort < inf for effort in asked] == [True] * turns + [False]
 
 
 @pytest.mark.usefixtures("unreduced")
