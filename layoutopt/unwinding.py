@@ -347,7 +347,7 @@ def solve_problem(call: Call, lowered: Lowered, solver: Entry) -> Result:
     left = call.limits.left
     after = max(1.5 * call.seconds["trace"], ENDING * left) if left < math.inf else 0.0
     early = call.limits.saving(after + call.kept * left)
-    limits = early.steady().restated(score, score).beside(lowered.constant)
+    limits = early.steady("max").restated(score, score).beside(lowered.constant)
     start, problem = _start(call, lowered, limits), lowered.problem
     limits.report(f"solving {problem.nodes:,} nodes")
     work: Callable[[], Result] = partial(solver.load(), problem, limits, start)

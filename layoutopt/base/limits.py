@@ -13,7 +13,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -22,7 +22,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from threading import Event
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from layoutopt.base.errors import InputError, SizeError
 from layoutopt.base.numbers import least
@@ -62,10 +62,10 @@ class Progress:
 
     @property
     def gap(self) -> float | None:
-        """Relative difference of bound and objective."""
+        """``|bound - objective| / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
         if self.objective is None or self.bound is None:
             return None
-        return (self.bound - self.objective) / max(abs(self.objective), 1e-9)
+        return abs(self.bound - self.objective) / max(abs(self.objective), 1e-9)
 
 
 class Interrupt(Event):
@@ -181,32 +181,31 @@ class Limits:
         self, objective: Callable[[float], float | None], bound: Callable[[float], float | None]
     ) -> Limits:
         """Return the same limits, with objective and bound of progress converted or left out."""
-        tell = self.tell
-        if tell is None:
-            return self
 
-        def pass_on(message: Progress) -> None:
+        def restated(message: Progress) -> Progress:
             low = None if message.objective is None else objective(message.objective)
             high = None if message.bound is None else bound(message.bound)
-            tell(replace(message, objective=low, bound=high))
+            return replace(message, objective=low, bound=high)
 
-        return replace(self, tell=pass_on)
+        return self._passing(restated)
 
-    def steady(self) -> Limits:
+    def steady(self, sense: Literal["min", "max"]) -> Limits:
         """Return the same limits, whose progress has the best objective and bound so far."""
-        best, least = -math.inf, math.inf
+        better, tighter = (max, min) if sense == "max" else (min, max)
+        best: float | None = None
+        bound: float | None = None
 
-        def objective(x: float) -> float:
-            nonlocal best
-            best = max(best, x)
-            return best
+        def completed(message: Progress) -> Progress:
+            nonlocal best, bound
+            best = better((x for x in (best, message.objective) if x is not None), default=None)
+            bound = tighter((x for x in (bound, message.bound) if x is not None), default=None)
+            return replace(message, objective=best, bound=bound)
 
-        def bound(x: float) -> float:
-            nonlocal least
-            least = min(least, x)
-            return least
+        return self._passing(completed)
 
-        return self.restated(objective, bound)
+    def _passing(self, change: Callable[[Progress], Progress]) -> Limits:
+        tell = self.tell
+        return self if tell is None else replace(self, tell=lambda message: tell(change(message)))
 
     def beside(self, constant: int) -> Limits:
         """Return the same limits for the rest of a problem, without a constant of the objective."""
@@ -242,6 +241,41 @@ class Limits:
         """Report progress, if there is a callback."""
         if self.tell is not None:
             self.tell(Progress(phase, time.monotonic() - self.started, objective, bound))
+
+
+class SumOfParts:
+    """Objective and bound of a sum whose parts are solved one by one.
+
+    Parameters
+    ----------
+    limits
+        The limits of all parts together.
+    known
+        Objective, ``None`` while there is none, and bound of each part.
+    """
+
+    def __init__(self, limits: Limits, known: Iterable[tuple[int | None, int]]) -> None:
+        self._limits, self._known = limits, list(known)
+        self._open = sum(objective is None for objective, _ in self._known)
+        self._objective = sum(objective or 0 for objective, _ in self._known)
+        self._bound = sum(bound for _, bound in self._known)
+
+    def limits_for(self, part: int) -> Limits:
+        """Return limits whose messages speak of the sum while a part is solved."""
+        objective, bound = self._known[part]
+        others = None if self._open > (objective is None) else self._objective - (objective or 0)
+        rest = self._bound - bound
+        return self._limits.restated(
+            lambda x: None if others is None else others + x, lambda x: rest + x
+        )
+
+    def settle(self, part: int, objective: int | None, bound: int) -> None:
+        """Take in what a part was found to have."""
+        before, least = self._known[part]
+        self._open += (objective is None) - (before is None)
+        self._objective += (objective or 0) - (before or 0)
+        self._bound += bound - least
+        self._known[part] = objective, bound
 
 
 class Unlimited(Limits):

@@ -200,7 +200,7 @@ def line(message: Progress) -> str:
     """Return a message as text: time, phase, incumbent, bound, gap."""
     parts = [f"{message.seconds:7.1f} s", message.phase]
     if message.objective is not None:
-        parts.append(f"score {number(message.objective)}")
+        parts.append(f"best {number(message.objective)}")
     if message.bound is not None:
         parts.append(f"bound {number(message.bound)}")
     if message.gap is not None and (message.objective or not message.gap):

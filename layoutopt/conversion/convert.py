@@ -255,7 +255,11 @@ class _Run:
         stated = self.problem
         entry = _SOLVERS[solver]
         if entry.proves:
-            return proved(stated, limits)
+
+            def first(cost: float) -> float:
+                return self.weights.split(int(cost) + stated.constant)[0]
+
+            return proved(stated, limits.restated(first, first).steady("min"))
         if entry.takes is Takes.TABLES:
             labels = entry.load()(stated.problem, limits).labelling
         else:

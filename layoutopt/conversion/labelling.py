@@ -367,4 +367,4 @@ def _least_changed(
     changed = np.isin(node, ops) & (label != stated.start[node])
     costs = given.costs.astype(object) * (len(ops) + 1) + changed
     smaller = replace(given, costs=exact_integers(costs.tolist()))
-    return solve_pbqp(smaller, limits.turn(TIES), answer.labelling).labelling
+    return solve_pbqp(smaller, limits.partial().turn(TIES), answer.labelling).labelling

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
+from math import floor, inf
 from random import Random
 from typing import Any, TypeAlias
 
@@ -289,7 +289,8 @@ class RowAscent:
             direction = np.where((best[0] > 0) | (average > 0), average, 0.0)
             size = factor * (aim - self.bound) / max(float(direction @ direction), 1e-12)
             self.prices = np.maximum(best[0] + size * direction / self.unit, 0.0)
-            limits.report("dual ascent", None, self.bound + self.work.constant)
+            known = None if worth == inf else int(worth) + self.work.constant
+            limits.report("dual ascent", known, floor(self.bound) + self.work.constant)
         self._restore(best)
 
     def _excess(self, chosen: Numbers) -> Floats:

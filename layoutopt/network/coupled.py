@@ -20,7 +20,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from math import inf
 from random import Random
@@ -127,6 +126,7 @@ class _Solver:
         work.log = []
         settle(work, rows, self.limits)
         lost = self._free_parts(work, rows)
+        self.limits = self.limits.restated(lambda x: x, lambda x: x - lost)
         self.reduced = work.copy(), RowSet(rows.groups)
         least = work.bound()
         if not rows.groups:
@@ -149,7 +149,7 @@ class _Solver:
             if not held.isdisjoint(nodes):
                 continue
             work.log = None
-            found = solve_parts(part, self.limits, None)
+            found = solve_parts(part, self.limits.partial(), None)
             labels = found.labels
             if labels is None:  # it stays, and is searched with the rest
                 continue
@@ -171,7 +171,7 @@ class _Solver:
                 return self._least(bound)
             before = sum(map(len, map(work.labels, work.left())))
             left = self.limits.left
-            found = self._price(work, rows, bound)
+            found = self._price(work, rows)
             if found is None:
                 break
             bound = max(bound, found)
@@ -205,17 +205,17 @@ class _Solver:
     def _least(self, bound: int) -> int:
         return bound if self.worth is None else min(bound, self.worth)
 
-    def _price(self, work: Work, rows: RowSet, known: int) -> int | None:
+    def _price(self, work: Work, rows: RowSet) -> int | None:
         """Price rows by the relaxation, forbid what is too dear, and look for a labelling.
 
-        Return a bound, given the best one so far; ``None`` where the relaxation was not solved.
+        Return a bound; ``None`` where the relaxation was not solved.
         """
         self.limits.report("relaxation of rows", self.worth)
         if work.size() >= LARGEST:
             return None
         single = rows.one_sided(work)
         linear = cells(work) <= (SEARCHED if self.ascended else CELLS)
-        found = self._relaxed(work, single) if linear else self._ascend(work, single, known)
+        found = self._relaxed(work, single) if linear else self._ascend(work, single)
         if found is None:
             return None
         scale = 1 << min(64, 16 + sum(single.room).bit_length())  # rounding loses next to nothing
@@ -290,8 +290,8 @@ class _Solver:
         prices = zip(found.prices, single.room, strict=True)
         return replace(found, prices=[price / max(room, 1) for price, room in prices])
 
-    def _ascend(self, work: Work, single: PricedRows, bound: int) -> Relaxed | None:
-        """Approach the relaxation by dual ascent; progress has no worse bound than is known."""
+    def _ascend(self, work: Work, single: PricedRows) -> Relaxed | None:
+        """Approach the relaxation by dual ascent."""
         self.ascended = True
         ascent = RowAscent(work, single)
 
@@ -301,8 +301,7 @@ class _Solver:
             return inf if self.worth is None else float(self.worth - work.constant)
 
         known = inf if self.worth is None else float(self.worth - work.constant)
-        short = self.limits.within(SHARE * self.limits.left)
-        ascent.run(short.restated(lambda x: x, partial(max, bound)), offer, known)
+        ascent.run(self.limits.within(SHARE * self.limits.left), offer, known)
         return ascent.relaxed()
 
     def _decide(self, work: Work, rows: RowSet, bound: int) -> int:
@@ -338,7 +337,8 @@ class _Solver:
                 hint = None
                 if self.best is not None and work.value(self.best) < inf:
                     hint = written.point(self.best)
-                found = cpsat.solve(given, self.limits.turn(effort), hint)
+                told = written.told(self.limits, unit)
+                found = cpsat.solve(given, self.limits.turn(effort), hint, found=told)
                 if found.infeasible:
                     return self._proved()
                 bound = self._take_point(work, written, found, unit, bound)
@@ -363,7 +363,7 @@ class _Solver:
             work.restore(whole)
             self.take(whole)
         if found.bound is not None:
-            bound = max(bound, work.constant - found.bound * unit)
+            bound = max(bound, written.cost(found.bound, unit))
         self.limits.report("search", self.worth, bound)
         return bound
 

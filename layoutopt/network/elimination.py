@@ -34,6 +34,8 @@ BUCKET, LEFT = 2**20, 2**25
 NODES = 500
 """Most nodes for which there is a search."""
 
+TOLD = 2**22  # partial labellings between two messages
+
 BLOCK, ENTRIES = 2**12, 2**19
 """Most partial labellings that get another label at once, and most labels of them together."""
 
@@ -211,7 +213,11 @@ def branch_and_bound(
     place = {u: k for k, u in enumerate(order)}
     none = np.zeros((len(order), 1), np.int32)
     stack = [(len(order), none, np.array([least], np.int64))]
+    told = most
     while stack and most > 0 and not limits.over:
+        if most <= told:
+            limits.report("branching", None if best is None else worth, _least(stack, worth))
+            told = most - TOLD
         level, labels, bounds = stack.pop()
         open_ = np.flatnonzero(bounds < worth)
         if not len(open_):
@@ -232,8 +238,12 @@ def branch_and_bound(
         longer[level] = label
         stack.append((level, longer, sums[label, parent]))
     chosen = None if best is None else dict(zip(order, best.tolist(), strict=True))
-    open_bounds = [int(bounds.min()) for _, _, bounds in stack if len(bounds)]
-    return SearchResult(chosen, min([worth, *open_bounds]), not stack)
+    return SearchResult(chosen, _least(stack, worth), not stack)
+
+
+def _least(stack: Iterable[tuple[int, IntArray, IntArray]], worth: int) -> int:
+    """Return the least bound of partial labellings, at most ``worth``."""
+    return min([worth, *(int(bounds.min()) for _, _, bounds in stack if len(bounds))])
 
 
 def _small_first(widths: Mapping[int, int], factors: Sequence[Factor]) -> list[int]:

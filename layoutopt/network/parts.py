@@ -25,7 +25,7 @@ import numpy as np
 
 from layoutopt.base.entries import Takes, load
 from layoutopt.base.errors import OptionError, SolverError
-from layoutopt.base.limits import Limits, Stopped
+from layoutopt.base.limits import Limits, Stopped, SumOfParts
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result
 from layoutopt.network.components import strong_components
@@ -53,38 +53,6 @@ from layoutopt.network.solvers.relaxation import (
     share_columns,
 )
 
-
-class Tracker:
-    """Adds up objectives and bounds of parts, whose common limits are given."""
-
-    def __init__(
-        self, limits: Limits, parts: Sequence[Labelling], starts: Sequence[IntArray]
-    ) -> None:
-        self._limits = limits
-        self.results: list[Result] = [
-            Result(objective=p.value(s), bound=p.total(), labelling=s)
-            for p, s in zip(parts, starts, strict=True)
-        ]
-        self.stopped = Stopped.FINISHED
-        self._low = sum(int(r.objective or 0) for r in self.results)
-        self._high = sum(int(r.bound or 0) for r in self.results)
-
-    def limits_for(self, part: int) -> Limits:
-        """Return limits whose messages speak of the whole while a part is solved."""
-        known = self.results[part]
-        low, high = self._low - int(known.objective or 0), self._high - int(known.bound or 0)
-        return self._limits.restated(lambda x: low + x, lambda x: high + x)
-
-    def settle(self, part: int, result: Result) -> None:
-        """Take in the result of a part."""
-        known = self.results[part]
-        self._low += int(result.objective or 0) - int(known.objective or 0)
-        self._high += int(result.bound or 0) - int(known.bound or 0)
-        self.results[part] = result
-        if result.stopped is not Stopped.FINISHED:
-            self.stopped = result.stopped
-
-
 TURN = 20.0  # effort of the first turn of each search, see `Limits.turn`; every round doubles it
 
 MIP_COLUMNS = 1000
@@ -101,17 +69,23 @@ def solve_parts(problem: Labelling, limits: Limits, start: IntArray | None = Non
     reduced = contract(problem, limits)
     parts = split(reduced.problem)
     starts = parts.cut(_given(reduced.project(start), reduced.problem))
-    tracker = Tracker(limits.beside(reduced.constant), parts.parts, starts)
-    for i in sorted(range(len(parts.parts)), key=lambda i: parts.parts[i].nodes):
+    each = zip(parts.parts, starts, strict=True)
+    known = [(part.value(start), part.total()) for part, start in each]
+    whole = SumOfParts(limits.beside(reduced.constant), known)
+    labels, bound, stopped = list(starts), 0, Stopped.FINISHED
+    for i in sorted(range(len(starts)), key=lambda i: parts.parts[i].nodes):
+        part = parts.parts[i]
         try:
-            result = solve_part(parts.parts[i], tracker.limits_for(i), starts[i])
+            result = solve_part(part, whole.limits_for(i), starts[i])
         except MemoryError:
             limits.full.set()
-            result = simple_answer(parts.parts[i], limits, starts[i])
-        tracker.settle(i, result)
-    labels = parts.join([r.labelling for r in tracker.results])
-    bound = sum(int(r.bound) for r in tracker.results if r.bound is not None)
-    result = Result(labelling=labels, bound=bound, stopped=tracker.stopped)
+            result = simple_answer(part, limits, starts[i])
+        labels[i], own = result.labelling, int(result.bound or 0)
+        whole.settle(i, int(result.objective or 0), own)
+        bound += own
+        if result.stopped is not Stopped.FINISHED:
+            stopped = result.stopped
+    result = Result(labelling=parts.join(labels), bound=bound, stopped=stopped)
     return reduced.restore_result(result)
 
 
@@ -133,8 +107,7 @@ def solve_part(part: Labelling, limits: Limits, start: IntArray) -> Result:
     value, bound = int(shared.objective or 0), int(shared.bound or 0)
     if limits.close(value, bound):
         return shared
-    told = limits.restated(lambda x: max(value, x), lambda x: min(bound, x))
-    result = _reduced(part, told, shared.labelling)
+    result = _reduced(part, limits, shared.labelling)
     value, bound = int(result.objective or 0), min(bound, int(result.bound or 0))
     stopped = Stopped.FINISHED if value == bound else result.stopped
     return replace(result, bound=bound, stopped=stopped)
@@ -223,8 +196,8 @@ def _searched(name: str, part: Labelling, ascent: Ascent, bound: int, limits: Li
     """Let a solver look for something better among the choices that are not hopeless."""
     hopeless = ascent.ledger.hopeless(ascent.value)
     bans = np.argwhere(hopeless[:, : part.labels])
-    value = ascent.value
-    told = limits.restated(lambda x: max(value, x), lambda x: min(bound, max(value, x)))
+    value = ascent.value  # nothing worse is left, and nothing better may be
+    told = limits.restated(lambda x: x, lambda x: max(value, x))
     try:
         result: Result = load(name, Takes.LABELLING)(replace(part, banned=bans), told, None)
     except (OptionError, SolverError):

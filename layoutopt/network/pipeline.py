@@ -14,6 +14,7 @@ import numpy as np
 from layoutopt.base.entries import Takes, entries, load
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
+from layoutopt.base.numbers import nearest
 from layoutopt.base.result import Answer
 from layoutopt.network.builder import CostNetwork, Label, listed
 from layoutopt.network.components import components
@@ -229,9 +230,9 @@ def _solved(
     saving = limits.saving(min(limits.left / 3, CERTIFYING)) if certificate else limits
 
     def shown(cost: float) -> float:
-        return float(sign * given.unit) * cost
+        return nearest(sign * given.unit * int(cost))
 
-    told = saving.restated(shown, shown)
+    told = saving.restated(shown, shown).steady("min")
     if rules:
         answer, given = _minimise_under_rules(given, rules, told, first)
     else:

@@ -67,17 +67,17 @@ def test_messages() -> None:
     limits.per(3).report("x", 10, None)
     assert [(m.objective, m.bound) for m in heard] == [(6, 8), (30, None)]
     heard.clear()
-    steady = limits.steady()
+    steady = limits.steady("max")
     for objective, bound in [(1, 9), (0, 10), (None, None), (3, 5), (2, 6)]:
         steady.report("x", objective, bound)
-    best = [(1, 9), (1, 9), (None, None), (3, 5), (3, 5)]
+    best = [(1, 9), (1, 9), (1, 9), (3, 5), (3, 5)]
     assert [(m.objective, m.bound) for m in heard] == best
     limits.report("phase", 4, 5)
     assert (heard[-1].phase, heard[-1].gap) == ("phase", 0.25)
     assert 10 <= heard[-1].seconds < 60
     assert Progress("x", 0.0, 4, None).gap is None
     assert Progress("x", 0.0, 0, 1).gap == pytest.approx(1e9)
-    Limits().steady().beside(3).per(2).report("x", 1, 2)  # nobody listens
+    Limits().steady("max").beside(3).per(2).report("x", 1, 2)  # nobody listens
 
 
 @pytest.mark.parametrize("parts", [0, 1, 2])

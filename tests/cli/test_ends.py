@@ -149,6 +149,6 @@ def test_the_clock_of_the_live_line_goes_on(monkeypatch: pytest.MonkeyPatch) -> 
         time.sleep(0.7)
 
     shown = on_terminal(monkeypatch, use, streams.shown)
-    times = re.findall(r"([\d.]+) s  a long step  score 3", shown)
+    times = re.findall(r"([\d.]+) s  a long step  best 3", shown)
     assert 7 <= float(times[0]) < 7.3
     assert float(times[-1]) > 7.3

@@ -50,7 +50,7 @@ def test_answers_keep_rows(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way != "as it is":
         monkeypatch.setattr(coupling, "BRANCHES", 0)
     if way == "HiGHS":
-        monkeypatch.setattr(cpsat, "solve", lambda *_: ProgrammeResult())
+        monkeypatch.setattr(cpsat, "solve", lambda *_, **__: ProgrammeResult())
     if way == "without OR-Tools":
         monkeypatch.setattr(coupling, "find_spec", lambda _: None)
     for first in (0, 50):

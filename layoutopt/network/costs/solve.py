@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt.base.errors import InputError, InternalError, SizeError
-from layoutopt.base.limits import Limits, Stopped, Unlimited, available_memory
+from layoutopt.base.limits import Limits, Stopped, SumOfParts, Unlimited, available_memory
 from layoutopt.network.components import reached
 from layoutopt.network.costs.reductions import (
     NEVER,
@@ -28,7 +28,7 @@ from layoutopt.network.elimination import branch_and_bound, shrink
 from layoutopt.network.network import CostAnswer, Network, Proof
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.pairwise import CostProgramme, Edge, Message, programme, relax
-from layoutopt.network.solvers.programme import coarse
+from layoutopt.network.solvers.programme import Found, coarse
 
 
 def split(work: Work) -> list[tuple[Work, list[int]]]:
@@ -161,6 +161,7 @@ def polish(work: Work, labels: list[int], limits: Limits) -> list[int]:
     draw = random.Random(limits.seed)
     value, quiet = work.value(labels), 0
     for _ in range(ROUNDS):
+        limits.report("local search", int(value))
         if limits.over or quiet == PATIENCE:
             break
         trial = work.trial()
@@ -250,7 +251,8 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
                 labels[u] = label
     hard.sort(key=lambda each: len(each[1]))
     starts = [None if start is None else [start[u] for u in nodes] for _, nodes, _ in hard]
-    answers = _solve_hard([part for part, *_ in hard], limits, starts, stage)
+    parts, units = [part for part, *_ in hard], [unit for *_, unit in hard]
+    answers = _solve_hard(parts, units, limits.beside(bound), starts, stage)
     for (_, nodes, unit), found in zip(hard, answers, strict=True):
         bound += unit * found.bound
         whole &= found.labels is not None
@@ -263,18 +265,29 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
 
 
 def _solve_hard(
-    parts: Sequence[Work], limits: Limits, starts: Sequence[list[int] | None], stage: int
+    parts: Sequence[Work],
+    units: Sequence[int],
+    limits: Limits,
+    starts: Sequence[list[int] | None],
+    stage: int,
 ) -> list[FoundLabels]:
     """Solve parts that share the time; what is left of it in the end goes to those not proved."""
     found = [FoundLabels(own, part.bound()) for own, part in zip(starts, parts, strict=True)]
+
+    def known(k: int) -> tuple[int | None, int]:
+        worth = _worth(parts[k], found[k].labels)
+        return (None if worth is None else units[k] * worth), units[k] * found[k].bound
+
+    whole = SumOfParts(limits, map(known, range(len(parts))))
     nodes = [len(part.costs) for part in parts]
     todo = list(range(len(parts)))
     for _ in range(2):
         left = sum(nodes[k] for k in todo)
         for k in todo:
-            share = limits.within(limits.left * nodes[k] / left)
+            share = whole.limits_for(k).per(units[k]).within(limits.left * nodes[k] / left)
             answer = _solve_part(parts[k], share, found[k].labels, stage)
             found[k] = FoundLabels(answer.labels, max(found[k].bound, answer.bound))
+            whole.settle(k, *known(k))
             left -= nodes[k]
         if limits.over or limits.left == inf:
             break
@@ -330,6 +343,12 @@ def _better(work: Work, *candidates: list[int] | None) -> list[int] | None:
     return min(allowed, key=work.value, default=None)
 
 
+def _worth(work: Work, labels: list[int] | None) -> int | None:
+    """Return the cost of a labelling, ``None`` if there is none, or it is not allowed."""
+    value = inf if labels is None else work.value(labels)
+    return None if value == inf else int(value)
+
+
 @dataclass(frozen=True)
 class WrittenWork:
     """A part as an integer programme, with its nodes and their labels that are left."""
@@ -337,6 +356,7 @@ class WrittenWork:
     given: CostProgramme
     nodes: list[int]
     labels: list[list[int]]
+    constant: int  # what the part costs besides
 
     def chosen(self, values: IntArray | None) -> list[int] | None:
         """Return the labelling of a point; ``None`` if there is no point."""
@@ -354,6 +374,19 @@ class WrittenWork:
         each = zip(self.nodes, self.labels, strict=True)
         return self.given.point([own.index(labels[u]) for u, own in each])
 
+    def cost(self, worth: int, unit: int) -> int:
+        """Return what a point of such a worth, in units, costs."""
+        return self.constant - worth * unit
+
+    def told(self, limits: Limits, unit: int) -> Found:
+        """Return what tells limits about points and bounds, which are in units."""
+
+        def found(worth: int | None, bound: int) -> None:
+            known = None if worth is None else self.cost(worth, unit)
+            limits.report("search", known, self.cost(bound, unit))
+
+        return found
+
 
 def write(work: Work, *, sparse: bool = False) -> WrittenWork:
     """Return what is left as an integer programme; ``sparse`` is that of its writer."""
@@ -367,7 +400,8 @@ def write(work: Work, *, sparse: bool = False) -> WrittenWork:
             table = tuple(tuple([table[i][j] for j in labels[v]]) for i in labels[u])
         edges.append((place[u], place[v], table))
     costs = [[work.costs[u][i] for i in labels[u]] for u in nodes]
-    return WrittenWork(programme(costs, edges, sparse=sparse), nodes, [labels[u] for u in nodes])
+    given = programme(costs, edges, sparse=sparse)
+    return WrittenWork(given, nodes, [labels[u] for u in nodes], work.constant)
 
 
 def cells(work: Work) -> int:
@@ -391,7 +425,7 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
     worth = inf if best is None else part.value(best) - part.constant
     ascent = RowAscent(part, PricedRows([], [], [], [], [], []))
-    ascent.run(limits.partial().within(SHARE * limits.left), offer, worth)
+    ascent.run(limits.within(SHARE * limits.left), offer, worth)
     labels = [part.labels(u) for u in part.left()]
     return _continue(part, ascent.relaxed().messages, labels, best, limits, 1)
 
@@ -400,7 +434,7 @@ def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Solve the linear relaxation, unless it is too large, and go on with what may be better."""
     if cells(part) > MOST_CELLS:
         return _solve_part(part, limits, start, 2)
-    limits.report("relaxation")
+    limits.report("relaxation", _worth(part, start), part.bound())
     written = write(part)
     relaxed = relax(written.given, limits)
     if relaxed is None:  # no time, or no solution
@@ -428,7 +462,9 @@ def _continue(
         if part.value(best) == bound:
             return FoundLabels(best, bound)
         forbid(tight, int(part.value(best)) * scale)
-    found = solve_parts(tight, limits, best, stage)
+    limits.report("local search", _worth(part, best), bound)
+    told = limits.restated(lambda x: x // scale, lambda x: -(-x // scale))
+    found = solve_parts(tight, told, best, stage)
     return FoundLabels(_better(part, best, found.labels), max(bound, -(-found.bound // scale)))
 
 
@@ -449,7 +485,7 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
 def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Eliminate with large tables if that helps, else search by branching and CP-SAT in turns."""
-    limits.report("search")
+    limits.report("search", _worth(part, start), part.bound())
     free = available_memory()
     large = free is None or free > LARGE_BYTES
     if large:
@@ -470,12 +506,12 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
             if limits.over or FoundLabels(best, bound).proved(part):
                 return FoundLabels(best, bound)
             turn = limits.turn(effort)
-        answer = solve_programme(small, turn, written.point(best))
+        answer = solve_programme(small, turn, written.point(best), found=written.told(limits, unit))
         if answer.infeasible:
             raise Infeasible
         best = _better(part, best, written.chosen(answer.values))
         if answer.bound is not None:
-            proved = part.constant - answer.bound * unit
+            proved = written.cost(answer.bound, unit)
             bound = max(bound, proved)
             # branching whose bound is worse, and which found nothing, is over
             branches &= found is not None and (found.labels is not None or proved < found.bound)
@@ -496,7 +532,7 @@ def _branch(part: Work, limits: Limits, best: list[int] | None, most: int) -> Fo
     value = part.constant + part.size() + 1 if best is None else int(part.value(best))
     try:
         widths = {u: len(part.labels(u)) for u in part.left()}
-        found = branch_and_bound(widths, factors, value - paid, limits, most)
+        found = branch_and_bound(widths, factors, value - paid, limits.beside(paid), most)
     except SizeError:
         return None
     if found.complete and found.chosen is None and best is None:

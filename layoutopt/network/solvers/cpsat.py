@@ -7,7 +7,6 @@ ignores the linear relaxation there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
@@ -18,7 +17,7 @@ from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.errors import OptionError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.network.problem import IntArray
-from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeResult
+from layoutopt.network.solvers.programme import OPEN, Found, Programme, ProgrammeResult
 
 
 def solve_programme(
@@ -26,17 +25,19 @@ def solve_programme(
     limits: Limits,
     start: IntArray | None = None,
     most: int | None = None,
+    *,
+    found: Found | None = None,
 ) -> ProgrammeResult:
     """Solve an integer programme that fits: exactly, or by HiGHS where OR-Tools is missing.
 
     ``start``, shape ``(n,)``, is a point to begin with, entries below 0 being open; no point is
-    worth more than ``most``.
+    worth more than ``most``.  CP-SAT calls ``found`` whenever it finds something better.
     """
     if find_spec("ortools") is None:
         from layoutopt.network.solvers import highs
 
         return highs.solve(given, limits)
-    return solve(given, limits, start, most)
+    return solve(given, limits, start, most, found=found)
 
 
 def solve(
@@ -46,19 +47,19 @@ def solve(
     most: int | None = None,
     *,
     gap: float = 0.0,
-    found: Callable[[int, float], None] | None = None,
+    found: Found | None = None,
 ) -> ProgrammeResult:
     """Solve an integer programme that fits as :func:`solve_programme` does, or up to a gap.
 
-    ``found`` is called with the objective of each better point, and the bound then.  Raises
-    ``OptionError`` if OR-Tools is not installed, and ``SolverError`` if CP-SAT refuses the model.
+    Raises ``OptionError`` if OR-Tools is not installed, and ``SolverError`` if CP-SAT refuses the
+    model.
     """
     cp_model = _cp_model()
 
     class Watch(cp_model.CpSolverSolutionCallback):  # type: ignore[misc,name-defined]
         def on_solution_callback(self) -> None:
             if found is not None:
-                found(int(-self.objective_value), -self.best_objective_bound)
+                found(int(-self.objective_value), int(-self.best_objective_bound))
 
     model = cp_model.CpModel()
     _write(model.proto, given)
@@ -71,6 +72,8 @@ def solve(
     solver = cp_model.CpSolver()
     _configure(solver.parameters, limits, gap)
     watch = Watch()
+    if found is not None:
+        solver.best_bound_callback = lambda bound: found(None, int(-bound))
     status = run_stoppable(lambda: solver.solve(model, watch), solver.stop_search, limits)
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"CP-SAT refused the model: {model.validate()}")

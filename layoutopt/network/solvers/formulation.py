@@ -102,8 +102,8 @@ def by_cpsat(problem: Labelling, limits: Limits, start: IntArray | None = None) 
         return Result(bound=problem.ceiling(), stopped=Stopped.SIZE_LIMIT)
 
     def search(given: Indicators, limits: Limits, gap: float) -> tuple[ProgrammeResult, int]:
-        def found(value: int, bound: float) -> None:
-            limits.report("CP-SAT", value, max(value, int(min(bound, float(problem.total())))))
+        def found(value: int | None, bound: int) -> None:
+            limits.report("CP-SAT", value, min(bound, problem.total()))
 
         hint = None if start is None else given.point(start)
         return cpsat.solve(given.programme(), limits, hint, gap=gap, found=found), 1

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -103,6 +103,10 @@ class ProgrammeResult:
     values: IntArray | None = None  # shape (n,); `None` if no point was found
     bound: int | None = None  # an upper bound on the objective; `None` where none is proved
     infeasible: bool = False  # whether it is proved that there is no point
+
+
+Found: TypeAlias = Callable[[int | None, int], None]
+"""Takes the worth of a better point, ``None`` if the bound alone is better, and the bound."""
 
 
 class ProgrammeWriter:

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.pbqp import FAMILIES, network
 from layoutopt.base.errors import InternalError
-from layoutopt.base.limits import Limits, Stopped, limited
+from layoutopt.base.limits import Limits, Progress, Stopped, limited
 from layoutopt.base.result import Status
 from layoutopt.network import Network
 from layoutopt.network.builder import CostRows
@@ -110,15 +110,18 @@ def barred(unreduced: None, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_stage_ends_with_a_proof(stage: int, wide: int) -> None:
     """From any stage on 40 random problems are solved, or proved infeasible.
 
-    Without time a labelling to begin with is what is found, with a bound below it.  Three nodes of
-    two labels that all must differ are infeasible, which only search sees.
+    Without time a labelling to begin with is what is found, with a bound below it.  Messages speak
+    of the whole problem.  Three nodes of two labels that all must differ are infeasible, which only
+    search sees.
     """
     feasible = 0
     for seed in range(40):
         problem = random_problem(seed, nodes=5, wide=wide)
         best, work = optimum(problem), opened(problem)
+        heard: list[Progress] = []
         try:
-            found = None if work is None else solve_parts(work, Limits(), None, stage)
+            limits = Limits(tell=heard.append)
+            found = None if work is None else solve_parts(work, limits, None, stage)
         except Infeasible:
             assert best is None
             continue
@@ -126,6 +129,9 @@ def test_every_stage_ends_with_a_proof(stage: int, wide: int) -> None:
             assert found.labels is not None
             assert opened(problem).value(found.labels) == best == found.bound
             feasible += 1
+            for each in heard:
+                assert each.objective is None or each.objective >= best
+                assert each.bound is None or each.bound <= best
             late = solve_parts(opened(problem), Limits(deadline=0.0), found.labels, stage)
             assert late.labels == found.labels
             assert late.bound <= found.bound
@@ -165,7 +171,8 @@ def test_time_that_is_left_goes_to_parts_that_are_not_proved(
 def test_registers(seed: int, least: int) -> None:
     """Values get registers or are spilled; some must differ, some should agree.
 
-    The least cost is what CP-SAT proves of clauses for what must differ.
+    The least cost is what CP-SAT proves of clauses for what must differ.  Each phase tells
+    labellings that are known, and the bound.
     """
     draw, nodes = random.Random(seed), range(24)
     colours = range(draw.randint(3, 5))
@@ -176,9 +183,13 @@ def test_registers(seed: int, least: int) -> None:
         table = [[same if i == j else 0 for j in (*colours, -1)] for i in (*colours, -2)]
         edges += [(u, v, table)] if same != 0 else []
     problem = stated(costs, edges)
-    found = solve_pbqp(problem)
+    heard: list[Progress] = []
+    found = solve_pbqp(problem, Limits(tell=heard.append))
     assert found.status is Status.OPTIMAL
     assert cost(problem, found.labelling) == found.objective == least
+    assert all((m.bound or -inf) <= least <= (m.objective or inf) for m in heard)
+    known = [m.phase for m in heard if m.bound is not None and m.objective is not None]
+    assert {"local search", "search"} <= {*known} or seed == 3  # which needs no search
 
 
 @pytest.mark.usefixtures("barred")
@@ -249,7 +260,7 @@ def test_branching_that_proves_and_finds_nothing_ends(
     """It goes on with a better bound than the programme's, 1, or a labelling that is better."""
     asked = list[float]()
 
-    def programmed(_: object, limits: Limits, *__: object) -> ProgrammeResult:
+    def programmed(_: object, limits: Limits, *__: object, **___: object) -> ProgrammeResult:
         asked.append(limits.counted)
         return ProgrammeResult(bound=-1)
 
