@@ -22,7 +22,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from math import inf
-from random import Random
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, Stopped, Unlimited
 from layoutopt.base.numbers import relative
 from layoutopt.network.ascent import PricedRows, RowAscent
+from layoutopt.network.costs.neighbourhood import Neighbourhoods, part_of
 from layoutopt.network.costs.reductions import apply
 from layoutopt.network.costs.solve import (
     CELLS,
@@ -65,8 +65,6 @@ PARTS = 1 << 16  # parts of a unit in that network
 PART = 120
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
 
-UNTIMED = 8  # how much larger parts become where there is no deadline
-STALE = 3.0  # how often parts cover all nodes without a better labelling until they are made larger
 LATE = 1.0  # seconds of processor time that the exact bound of prices may take when time is over
 BETWEEN = 5.0  # seconds after which a better labelling is told
 ROUNDS = 6  # most often the relaxation is solved
@@ -103,7 +101,7 @@ class _Solver:
         self.worth: int | None = None  # cost of the best labelling
         self.log: list[Step] | None = None  # steps of the proof, up to the last prices
         self.ascended = False  # whether rows were priced by dual ascent
-        self.part = PART  # labels of parts that are solved while all other nodes keep theirs
+        self.nearby: Neighbourhoods | None = None
         if start is not None:
             self.take(start.tolist())
 
@@ -377,37 +375,19 @@ class _Solver:
         return bound >= self.worth or (gap > 0 and relative(self.worth - bound, self.worth) <= gap)
 
     def _rebuild(self, limits: Limits) -> None:
-        """Solve small parts exactly, all other nodes keeping their labels, as long as time lasts.
-
-        Parts are what is around a node, or around several that a row counts.  They become twice
-        as large once small ones gain nothing more; after the largest, small ones are next, unless
-        none has gained anything.
-        """
+        """Solve small parts, all other nodes keeping their labels, as long as time lasts."""
         if self.best is None:
             return
         work, rows = self.reduced
-        nodes, labels = work.left(), list(self.best)
-        held, every = [group.nodes for group in rows.groups], rows.nodes
-        draw, covered, taken = Random(self.limits.seed), 0, time.monotonic()
-        better, gained, largest = False, False, sum(len(work.labels(u)) for u in nodes)
-        if limits.deadline == inf:
-            largest = min(largest, UNTIMED * PART)
-        while not limits.over:
-            if covered > STALE * len(nodes):
-                covered, self.part = 0, 2 * self.part
-                if self.part > largest:
-                    self.part = PART
-                    if limits.deadline == inf or not gained:
-                        break
-                    gained = False
-            seeds = [draw.choice(draw.choice(held)) if draw.random() < 0.7 else draw.choice(nodes)]
-            if seeds[0] in every and draw.random() < 0.5:
-                seeds.append(draw.choice(draw.choice(held)))
-            around = _around(work, seeds, self.part * draw.choice((1, 2, 4)), draw)
-            covered += len(around)
+        if self.nearby is None:
+            groups = [group.nodes for group in rows.groups]
+            self.nearby = Neighbourhoods(work, self.limits, groups, size=PART)
+        labels, taken, better = list(self.best), time.monotonic(), False
+        while not limits.over and (around := self.nearby.next()):
             part = _Part(work, rows.part(labels, around), labels, around, limits.silent())
             if part.improve():
-                covered, better, gained = 0, True, True
+                self.nearby.better()
+                better = True
                 for u, label in zip(around, part.best or (), strict=True):
                     labels[u] = label
             if better and time.monotonic() > taken + BETWEEN:
@@ -432,17 +412,8 @@ class _Part(_Solver):
         nodes: Sequence[int],
         limits: Limits,
     ) -> None:
-        place = {u: k for k, u in enumerate(nodes)}
-        self.given, self.rows = Work([list(work.costs[u]) for u in nodes]), rows
+        self.given, self.rows = part_of(work, nodes, labels), rows
         self.log, self.ascended, self.limits = None, False, limits
-        for k, u in enumerate(nodes):
-            own = self.given.costs[k]
-            for v, table in work.near[u].items():
-                if v in place:
-                    self.given.near[k][place[v]] = table
-                else:
-                    own = [x + row[labels[v]] for x, row in zip(own, table, strict=True)]
-            self.given.costs[k] = own
         self.best = [labels[u] for u in nodes]
         self.worth = int(self.given.value(self.best))
 
@@ -506,22 +477,6 @@ def _charged(
     whole = [max(0, round(price * scale)) for price in prices]
     charge(tight, rows, whole)
     return tight, whole
-
-
-def _around(work: Work, seeds: list[int], size: int, draw: Random) -> list[int]:
-    """Return nodes around some, at random, of about so many labels together."""
-    found = dict.fromkeys(seeds)
-    fringe = [v for u in found for v in work.near[u]]
-    left = size
-    while fringe and left > 0:
-        k = draw.randrange(len(fringe))
-        fringe[k], fringe[-1] = fringe[-1], fringe[k]
-        v = fringe.pop()
-        if v not in found:
-            found[v] = None
-            left -= len(work.labels(v))
-            fringe += work.near[v]
-    return sorted(found)
 
 
 def priced(

@@ -23,6 +23,7 @@ from layoutopt.network import coupled as coupling
 from layoutopt.network.certify import certify, check_answer, check_certificate, document_of
 from layoutopt.network.components import components
 from layoutopt.network.conflict import NetworkConflict, find_conflict
+from layoutopt.network.costs import neighbourhood
 from tests.network.oracle import best, best_labels, draw
 
 
@@ -207,7 +208,7 @@ def test_large_networks_keep_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(coupling, "BRANCHES", 0)
     monkeypatch.setattr(coupling, "SEARCHED", -1)
     monkeypatch.setattr(coupling, "CELLS", -1)
-    monkeypatch.setattr(coupling, "STALE", 2)
+    monkeypatch.setattr(neighbourhood, "STALE", 2)
     monkeypatch.setattr(certifying, "ENTRIES", -1)
     monkeypatch.setattr(certifying, "evidence", None)
     seen = set()

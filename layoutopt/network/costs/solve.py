@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -14,6 +13,7 @@ import numpy as np
 from layoutopt.base.errors import InputError, InternalError, SizeError
 from layoutopt.base.limits import Limits, Stopped, SumOfParts, Unlimited, available_memory
 from layoutopt.network.components import reached
+from layoutopt.network.costs.neighbourhood import Neighbourhoods, part_of, polish
 from layoutopt.network.costs.reductions import (
     NEVER,
     apply,
@@ -24,7 +24,7 @@ from layoutopt.network.costs.reductions import (
 )
 from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all, work_of
 from layoutopt.network.cuts import cut_part, two_labels
-from layoutopt.network.elimination import branch_and_bound, shrink
+from layoutopt.network.elimination import branch_and_bound
 from layoutopt.network.network import CostAnswer, Network, Proof
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.pairwise import CostProgramme, Edge, Message, programme, relax
@@ -119,12 +119,6 @@ def forbid(work: Work, worth: int) -> None:
 Wishes: TypeAlias = Sequence[Mapping[int, float]]
 """Numbers by node and label."""
 
-ROUNDS = 40  # most nodes are chosen anew so often
-PATIENCE = 4  # rounds in a row without gain, after which it ends
-TABLE = 2**15  # largest table when nodes are chosen anew, in entries
-SAMPLE = 4  # of so many nodes the one of most neighbours is held
-BATCH = 64  # of so many nodes one is held at a time
-
 
 def construct(work: Work, wishes: Wishes | None = None) -> list[int] | None:
     """Return a labelling of what is left: the rule RN of Scholz and Eckstein.
@@ -152,46 +146,6 @@ def construct(work: Work, wishes: Wishes | None = None) -> list[int] | None:
     return labels
 
 
-def polish(work: Work, labels: list[int], limits: Limits) -> list[int]:
-    """Return an allowed labelling of what is left, made better if that is found to be possible.
-
-    Nodes chosen at random keep their labels, so many that the others, most of all nodes, can
-    be chosen exactly by elimination; then again with other nodes.
-    """
-    draw = random.Random(limits.seed)
-    value, quiet = work.value(labels), 0
-    for _ in range(ROUNDS):
-        limits.report("local search", int(value))
-        if limits.over or quiet == PATIENCE:
-            break
-        trial = work.trial()
-        for u in _cutset(work, draw):
-            trial.keep(u, labels[u])
-        apply(trial, Unlimited(), trial.left())
-        found = eliminate(trial, limits)
-        quiet += 1
-        if found is not None:
-            trial.restore(found)
-            labels, before, value = found, value, work.value(found)
-            quiet = 0 if value < before else quiet
-    return labels
-
-
-def _cutset(work: Work, draw: random.Random) -> list[int]:
-    """Return nodes without which the others can be eliminated."""
-    near = {u: set(work.near[u]) for u in work.left()}
-    widths = {u: len(work.labels(u)) for u in near}
-    held = []
-    while near:
-        shrink(near, widths, TABLE, 2**62)
-        for _ in range(-(-len(near) // BATCH)):
-            some = draw.sample(list(near), min(SAMPLE, len(near)))
-            held.append(max(some, key=lambda u: len(near[u])))
-            for v in near.pop(held[-1]):
-                near[v].discard(held[-1])
-    return held
-
-
 SCALE = 720720
 """Parts of a unit: a multiple of 1 to 16, since messages mostly are fractions with these."""
 
@@ -211,6 +165,15 @@ TURN, LONGER = 0.25, 4.0
 
 STEPS = 8 * 10**6  # steps of branching for an effort of 1
 SHARE = 0.4  # share of the time that dual ascent gets
+
+PART = 60
+"""Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
+
+COVERED = 10_000
+"""So many pairs of labels let such parts be solved for an effort of 1 before there is search."""
+
+OWN_CELLS, SOLVED = 500, 100_000
+"""Pairs of labels that are solved for an effort of 1, CP-SAT aside, and how many a part counts."""
 
 LARGEST, ROUNDED = 2**62, 2**57
 """Costs of a part that add up to so much do not fit the solvers' 64 bits; rounded, to less."""
@@ -411,9 +374,10 @@ def cells(work: Work) -> int:
 
 
 def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
-    """Approach the linear relaxation of a large part by dual ascent, and go on with the rest."""
-    if cells(part) <= CELLS:
-        return _relax(part, limits, start)
+    """Approach the linear relaxation by dual ascent, unless it is solved, and go on."""
+    small = cells(part) <= CELLS
+    if small and (found := _relaxed(part, limits, start)) is not None:
+        return found
     from layoutopt.network.ascent import PricedRows, RowAscent
 
     best = _better(part, start)
@@ -427,18 +391,22 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     ascent = RowAscent(part, PricedRows([], [], [], [], [], []))
     ascent.run(limits.within(SHARE * limits.left), offer, worth)
     labels = [part.labels(u) for u in part.left()]
-    return _continue(part, ascent.relaxed().messages, labels, best, limits, 1)
+    return _continue(part, ascent.relaxed().messages, labels, best, limits, 2 if small else 1)
 
 
 def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Solve the linear relaxation, unless it is too large, and go on with what may be better."""
-    if cells(part) > MOST_CELLS:
-        return _solve_part(part, limits, start, 2)
+    found = _relaxed(part, limits, start) if cells(part) <= MOST_CELLS else None
+    return _solve_part(part, limits, start, 2) if found is None else found
+
+
+def _relaxed(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels | None:
+    """Do so; ``None`` if it is not solved in time, or there is no solution."""
     limits.report("relaxation", _worth(part, start), part.bound())
     written = write(part)
-    relaxed = relax(written.given, limits)
-    if relaxed is None:  # no time, or no solution
-        return _solve_part(part, limits, start, 2)
+    relaxed = relax(written.given, limits.within(SHARE * limits.left))
+    if relaxed is None:
+        return None
     wishes: list[dict[int, float]] = [{} for _ in part.costs]
     for u, own, shares in zip(written.nodes, written.labels, relaxed.point, strict=True):
         wishes[u] = dict(zip(own, [round(share, 6) for share in shares], strict=True))
@@ -463,7 +431,7 @@ def _continue(
             return FoundLabels(best, bound)
         forbid(tight, int(part.value(best)) * scale)
     limits.report("local search", _worth(part, best), bound)
-    told = limits.restated(lambda x: x // scale, lambda x: -(-x // scale))
+    told = limits.restated(lambda x: -(-x // scale), lambda x: -(-x // scale))
     found = solve_parts(tight, told, best, stage)
     return FoundLabels(_better(part, best, found.labels), max(bound, -(-found.bound // scale)))
 
@@ -487,7 +455,7 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Eliminate with large tables if that helps, else search by branching and CP-SAT in turns."""
     limits.report("search", _worth(part, start), part.bound())
     free = available_memory()
-    large = free is None or free > LARGE_BYTES
+    large = limits.counted > TURN and (free is None or free > LARGE_BYTES)
     if large:
         exact = eliminate(part, limits, LARGE_TABLE, LARGE_TOTAL)
         if exact is not None:
@@ -496,7 +464,7 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
     written, best, bound = write(part, sparse=True), _better(part, start), int(part.bound())
     small, unit = coarse(written.given.programme)
-    effort, branches = TURN, large
+    effort, branches, divisible = TURN, large, _divisible(part, limits)
     while True:  # where there is no branching, CP-SAT has a single turn without end
         turn, found = limits, None
         if branches:
@@ -506,6 +474,9 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
             if limits.over or FoundLabels(best, bound).proved(part):
                 return FoundLabels(best, bound)
             turn = limits.turn(effort)
+        if divisible and best is not None and (found is None or effort > TURN):
+            best, divisible = rebuild(part, best, limits), False
+        last = turn.counted == limits.counted
         answer = solve_programme(small, turn, written.point(best), found=written.told(limits, unit))
         if answer.infeasible:
             raise Infeasible
@@ -516,9 +487,31 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
             # branching whose bound is worse, and which found nothing, is over
             branches &= found is not None and (found.labels is not None or proved < found.bound)
         solved = answer.values is not None and answer.bound == small.value(answer.values)
-        if solved or turn.counted == limits.counted or limits.over:
+        if solved or last or limits.over:
             return FoundLabels(best, bound)
         effort *= LONGER
+
+
+def _divisible(part: Work, limits: Limits) -> bool:
+    """Return whether a part is large enough for solving parts of it, and is no such part itself."""
+    return limits.counted > TURN and sum(len(part.labels(u)) for u in part.left()) > 2 * PART
+
+
+def rebuild(work: Work, labels: list[int], limits: Limits) -> list[int]:
+    """Solve small parts, all other nodes keeping their labels; return the labels then."""
+    labels, limits = list(labels), limits.within(SHARE * limits.left)
+    nearby, effort = Neighbourhoods(work, limits, size=PART), cells(work) / COVERED
+    while effort > 0 and not limits.over and (nodes := nearby.next()):
+        part, own = part_of(work, nodes, labels), [labels[u] for u in nodes]
+        turn = limits.silent().turn(TURN)
+        found = solve_parts(part.copy(), turn, own, 2).labels
+        effort -= TURN - turn.counted + (OWN_CELLS + cells(part)) / SOLVED
+        if found is not None and part.value(found) < part.value(own):
+            nearby.better()
+            for u, label in zip(nodes, found, strict=True):
+                labels[u] = label
+            limits.report("local search", int(work.value(labels)), work.bound())
+    return labels
 
 
 def _branch(part: Work, limits: Limits, best: list[int] | None, most: int) -> FoundLabels | None:

@@ -80,6 +80,7 @@ def solve(
     if status == cp_model.INFEASIBLE:
         return ProgrammeResult(infeasible=True)
     response = solver.response_proto
+    limits.spend(response.deterministic_time)
     bound = -int(response.inner_objective_lower_bound)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return ProgrammeResult(bound=bound if bound else None)  # 0 is what it says at first

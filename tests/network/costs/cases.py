@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from math import inf
@@ -34,6 +35,19 @@ def cost(problem: Problem, labels: Array) -> int | None:
 def work_on(problem: Problem) -> Work:
     """Return a problem to work on."""
     return work_of(problem, Limits())
+
+
+def registers(seed: int, values: int) -> Problem:
+    """Return values that get registers or are spilled; some must differ, some should agree."""
+    draw, nodes = random.Random(seed), range(values)
+    own = range(draw.randint(3, 5))
+    costs = [[*(draw.randint(0, 3) for _ in own), draw.randint(5, 60)] for _ in nodes]
+    edges: list[Edge] = []
+    for u, v in itertools.combinations(nodes, 2):
+        same = draw.choice([None, None, -6, *[0] * 9])
+        table = [[same if i == j else 0 for j in (*own, -1)] for i in (*own, -2)]
+        edges += [(u, v, table)] if same != 0 else []
+    return stated(costs, edges)
 
 
 def random_problem(seed: int, nodes: int = 7, labels: int = 4, wide: int = 1) -> Problem:

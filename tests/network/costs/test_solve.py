@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import threading
 from itertools import pairwise
 from math import inf
@@ -18,12 +17,11 @@ from layoutopt.base.result import Status
 from layoutopt.network import Network
 from layoutopt.network.builder import CostRows
 from layoutopt.network.costs import reductions, solve
-from layoutopt.network.costs.reductions import reduce, renormalise
+from layoutopt.network.costs.reductions import renormalise
 from layoutopt.network.costs.solve import (
     FoundLabels,
     construct,
     heuristic_pbqp,
-    polish,
     solve_parts,
     solve_pbqp,
 )
@@ -32,12 +30,12 @@ from layoutopt.network.network import CostAnswer
 from layoutopt.network.solvers import cpsat
 from layoutopt.network.solvers.programme import ProgrammeResult
 from tests.network.costs.cases import (
-    Edge,
     cost,
     opened,
     optimum,
     random_network,
     random_problem,
+    registers,
     stated,
     work_on,
 )
@@ -174,15 +172,7 @@ def test_registers(seed: int, least: int) -> None:
     The least cost is what CP-SAT proves of clauses for what must differ.  Each phase tells
     labellings that are known, and the bound.
     """
-    draw, nodes = random.Random(seed), range(24)
-    colours = range(draw.randint(3, 5))
-    costs = [[*(draw.randint(0, 3) for _ in colours), draw.randint(5, 60)] for _ in nodes]
-    edges: list[Edge] = []
-    for u, v in itertools.combinations(nodes, 2):
-        same = draw.choice([None, None, -6, *[0] * 9])
-        table = [[same if i == j else 0 for j in (*colours, -1)] for i in (*colours, -2)]
-        edges += [(u, v, table)] if same != 0 else []
-    problem = stated(costs, edges)
+    problem = registers(seed, 24)
     heard: list[Progress] = []
     found = solve_pbqp(problem, Limits(tell=heard.append))
     assert found.status is Status.OPTIMAL
@@ -404,16 +394,3 @@ def test_constructed_labellings() -> None:
     assert wished is not None
     assert free is not None
     assert (wished[1], work.value(wished), work.value(free)) == (2, 9, 2)
-
-
-def test_polishing() -> None:
-    """It makes better, never worse, equally with equal seeds; without time the labelling stays."""
-    work = work_on(network("dense", 40, 8).problem())
-    reduce(work, Limits())
-    labels = construct(work)
-    assert labels is not None
-    better = polish(work, labels, Limits())
-    assert work.value(better) < work.value(labels)
-    assert work.value(polish(work, better, Limits(seed=1))) <= work.value(better)
-    assert polish(work, labels, Limits(seed=3)) == polish(work, labels, Limits(seed=3))
-    assert polish(work, labels, Limits(deadline=0.0)) == labels
