@@ -13,7 +13,7 @@ import numpy as np
 from layoutopt.base.errors import InputError, InternalError, SizeError
 from layoutopt.base.limits import Limits, Stopped, SumOfParts, Unlimited, available_memory
 from layoutopt.network.components import reached
-from layoutopt.network.costs.neighbourhood import Neighbourhoods, part_of, polish
+from layoutopt.network.costs.neighbourhood import Neighbourhoods, dense, part_of, polish
 from layoutopt.network.costs.reductions import (
     NEVER,
     apply,
@@ -164,12 +164,13 @@ TURN, LONGER = 0.25, 4.0
 """Effort of the first turn of each search, see ``Limits.turn``, and how much longer the next is."""
 
 STEPS = 8 * 10**6  # steps of branching for an effort of 1
-SHARE = 0.4  # share of the time that dual ascent gets
+SHARE, POLISHED = 0.4, 0.1
+"""Shares of the time that a relaxation gets, and the first improvement of labels."""
 
 PART = 60
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
 
-COVERED = 10_000
+COVERED = 5_000
 """So many pairs of labels let such parts be solved for an effort of 1 before there is search."""
 
 OWN_CELLS, SOLVED = 500, 100_000
@@ -441,7 +442,7 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     best = _better(part, start)
     if best is None:
         return _search(part, limits, start)
-    best = polish(part, best, limits)
+    best = improved(part, best, limits)
     bound = part.bound()
     if part.value(best) == bound:
         return FoundLabels(best, bound)
@@ -449,6 +450,35 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     forbid(smaller, int(part.value(best)))
     found = solve_parts(smaller, limits, best, 3)
     return FoundLabels(_better(part, best, found.labels), found.bound)
+
+
+def improved(work: Work, labels: list[int], limits: Limits) -> list[int]:
+    """Return better labels if some are found: of most nodes at once, and of dense parts by part."""
+    if not dense(work, limits.seed):
+        return polish(work, labels, limits)
+    return rebuild(work, polish(work, labels, limits.within(POLISHED * limits.left)), limits)
+
+
+def rebuild(work: Work, labels: list[int], limits: Limits) -> list[int]:
+    """Solve small parts, all other nodes keeping their labels; return the labels then.
+
+    A problem that is such a part itself is left alone.
+    """
+    if limits.counted <= TURN:
+        return labels
+    labels, limits = list(labels), limits.within(SHARE * limits.left)
+    nearby, effort = Neighbourhoods(work, limits, size=PART), cells(work) / COVERED
+    while effort > 0 and not limits.over and (nodes := nearby.next()):
+        part, own = part_of(work, nodes, labels), [labels[u] for u in nodes]
+        turn = limits.silent().turn(TURN)
+        found = solve_parts(part.copy(), turn, own, 2).labels
+        effort -= TURN - turn.counted + (OWN_CELLS + cells(part)) / SOLVED
+        if found is not None and part.value(found) < part.value(own):
+            nearby.better()
+            for u, label in zip(nodes, found, strict=True):
+                labels[u] = label
+            limits.report("local search", int(work.value(labels)), work.bound())
+    return labels
 
 
 def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
@@ -464,7 +494,7 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
     written, best, bound = write(part, sparse=True), _better(part, start), int(part.bound())
     small, unit = coarse(written.given.programme)
-    effort, branches, divisible = TURN, large, _divisible(part, limits)
+    effort, branches = TURN, large
     while True:  # where there is no branching, CP-SAT has a single turn without end
         turn, found = limits, None
         if branches:
@@ -474,8 +504,6 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
             if limits.over or FoundLabels(best, bound).proved(part):
                 return FoundLabels(best, bound)
             turn = limits.turn(effort)
-        if divisible and best is not None and (found is None or effort > TURN):
-            best, divisible = rebuild(part, best, limits), False
         last = turn.counted == limits.counted
         answer = solve_programme(small, turn, written.point(best), found=written.told(limits, unit))
         if answer.infeasible:
@@ -490,28 +518,6 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
         if solved or last or limits.over:
             return FoundLabels(best, bound)
         effort *= LONGER
-
-
-def _divisible(part: Work, limits: Limits) -> bool:
-    """Return whether a part is large enough for solving parts of it, and is no such part itself."""
-    return limits.counted > TURN and sum(len(part.labels(u)) for u in part.left()) > 2 * PART
-
-
-def rebuild(work: Work, labels: list[int], limits: Limits) -> list[int]:
-    """Solve small parts, all other nodes keeping their labels; return the labels then."""
-    labels, limits = list(labels), limits.within(SHARE * limits.left)
-    nearby, effort = Neighbourhoods(work, limits, size=PART), cells(work) / COVERED
-    while effort > 0 and not limits.over and (nodes := nearby.next()):
-        part, own = part_of(work, nodes, labels), [labels[u] for u in nodes]
-        turn = limits.silent().turn(TURN)
-        found = solve_parts(part.copy(), turn, own, 2).labels
-        effort -= TURN - turn.counted + (OWN_CELLS + cells(part)) / SOLVED
-        if found is not None and part.value(found) < part.value(own):
-            nearby.better()
-            for u, label in zip(nodes, found, strict=True):
-                labels[u] = label
-            limits.report("local search", int(work.value(labels)), work.bound())
-    return labels
 
 
 def _branch(part: Work, limits: Limits, best: list[int] | None, most: int) -> FoundLabels | None:
@@ -612,7 +618,7 @@ def heuristic_pbqp(
     bound, labels = work.bound(), construct(work)
     if labels is None:
         return CostAnswer(bound=bound)
-    labels = polish(work, labels, limits or Limits())
+    labels = improved(work, labels, limits or Limits())
     work.restore(labels)
     found = np.array(labels, np.int64)
     return CostAnswer(objective=network.cost(found), bound=bound, labelling=found)

@@ -13,7 +13,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.network.costs import solve
 from layoutopt.network.costs.neighbourhood import Neighbourhoods, part_of, polish
 from layoutopt.network.costs.reductions import reduce
-from layoutopt.network.costs.solve import TURN, construct, rebuild, solve_parts
+from layoutopt.network.costs.solve import TURN, construct, improved, rebuild
 from layoutopt.network.costs.work import Work
 from tests.network.costs.cases import opened, registers, work_on
 
@@ -82,9 +82,8 @@ def test_groups_are_joined() -> None:
 
 @pytest.mark.cpsat
 def test_large_problems_are_solved_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels become better, equally with equal seeds, never worse; parts are not divided again."""
-    for name, value in {"LARGE_TABLE": 0, "STEPS": 1, "COVERED": 10**5}.items():
-        monkeypatch.setattr(solve, name, value)
+    """Labels become better, equally with equal seeds; sparse problems are not divided."""
+    monkeypatch.setattr(solve, "COVERED", 10**5)
     work = opened(registers(1, 50))
     assert work is not None
     labels = construct(work)
@@ -96,12 +95,13 @@ def test_large_problems_are_solved_part_by_part(monkeypatch: pytest.MonkeyPatch)
     assert heard[-1] == work.value(found)
     assert rebuild(work, labels, Limits()) == found
     assert rebuild(work, labels, Limits(deadline=0.0)) == labels
-    asked = list[list[int]]()
-    monkeypatch.setattr(solve, "rebuild", lambda _, labels, __: asked.append(labels) or labels)
-    solve_parts(work.copy(), Limits().turn(TURN), labels, 3)
-    assert not asked
-    solve_parts(work.copy(), Limits().within(0.5), labels, 3)
-    assert len(asked) == 1
+    assert rebuild(work, labels, Limits().turn(TURN)) == labels
+    best = improved(work, labels, Limits())
+    assert work.value(best) <= work.value(polish(work, labels, Limits()))
+    monkeypatch.setattr(solve, "rebuild", lambda *_: [])
+    assert improved(work, labels, Limits()) == []
+    sparse = work_on(network("tangle", 100, 4).problem())
+    assert improved(sparse, construct(sparse) or [], Limits())
 
 
 def ring(nodes: int) -> Work:
