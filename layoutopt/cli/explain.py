@@ -58,13 +58,14 @@ def command(
     if alternatives is not None and (pair is not None or alternatives < 0):
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
     graph = apply_hook_mode(reading.load(instance, options.left(time_limit))[0], barriers)
-    if sink is not None:
-        layout_sink(graph, sink)  # refused before solving
-        count = ALTERNATIVES if alternatives is None else alternatives
-        explain: Callable[..., Any] = partial(explain_sink, sink=sink, alternatives=count)
-    elif pair is not None:
-        ends_of(graph, *pair)
-        explain = partial(explain_pair, a=pair[0], b=pair[1])
+    with errors_at(file=str(instance)):  # unknown names are refused before solving
+        if sink is not None:
+            layout_sink(graph, sink)
+            count = ALTERNATIVES if alternatives is None else alternatives
+            explain: Callable[..., Any] = partial(explain_sink, sink=sink, alternatives=count)
+        elif pair is not None:
+            ends_of(graph, *pair)
+            explain = partial(explain_pair, a=pair[0], b=pair[1])
     with shown(quiet) as tell, reserved_stdout():
         how: dict[str, Any] = {"seed": seed, "workers": workers, "progress": tell}
         found = _result(graph, result, how | {"time_limit": options.left(time_limit)})

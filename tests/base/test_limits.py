@@ -26,7 +26,7 @@ from layoutopt.base.deadline import (
     run_with_timeout,
 )
 from layoutopt.base.errors import InputError, LayoutoptError, SizeError
-from layoutopt.base.limits import Limits, Progress, Stopped, interruptible
+from layoutopt.base.limits import Limits, Progress, Stopped, SumOfParts, interruptible
 from layoutopt.base.result import Result
 
 # Limits, progress and results, each alone
@@ -78,6 +78,28 @@ def test_messages() -> None:
     assert Progress("x", 0.0, 4, None).gap is None
     assert Progress("x", 0.0, 0, 1).gap == pytest.approx(1e9)
     Limits().steady("max").beside(3).per(2).report("x", 1, 2)  # nobody listens
+
+
+def test_parts_of_a_sum_tell_of_the_whole() -> None:
+    """Each adds what is known of the others; without a solution of all there is no objective."""
+    heard: list[Progress] = []
+    whole = SumOfParts(Limits(tell=heard.append), [(5, 3), (None, 10)])
+    whole.limits_for(0).report("x", 4, 3)
+    whole.limits_for(1).report("x", 20, 15)
+    whole.settle(1, 18, 17)
+    whole.limits_for(0).report("x", 4, None)
+    whole.settle(0, 4, 4)
+    whole.limits_for(1).report("x", 17, 17)
+    whole.settle(0, None, 4)
+    whole.limits_for(1).report("x", 17, 17)
+    told = [(None, 13), (25, 18), (22, None), (21, 21), (None, 21)]
+    assert [(m.objective, m.bound) for m in heard] == told
+    least = Limits(tell=heard.append).steady("min")
+    heard.clear()
+    for objective, bound in [(None, 2), (9, None), (10, 1), (7, 3)]:
+        least.report("x", objective, bound)
+    assert [(m.objective, m.bound) for m in heard] == [(None, 2), (9, 2), (9, 2), (7, 3)]
+    assert heard[-1].gap == pytest.approx(4 / 7)
 
 
 @pytest.mark.parametrize("parts", [0, 1, 2])

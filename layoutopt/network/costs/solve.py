@@ -402,7 +402,7 @@ def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
 
 def _relaxed(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels | None:
-    """Do so; ``None`` if it is not solved in time, or there is no solution."""
+    """Go on from the solved relaxation; ``None`` if it is not solved in time, or infeasible."""
     limits.report("relaxation", _worth(part, start), part.bound())
     written = write(part)
     relaxed = relax(written.given, limits.within(SHARE * limits.left))
@@ -466,8 +466,10 @@ def rebuild(work: Work, labels: list[int], limits: Limits) -> list[int]:
     """
     if limits.counted <= TURN:
         return labels
-    labels, limits = list(labels), limits.within(SHARE * limits.left)
-    nearby, effort = Neighbourhoods(work, limits, size=PART), cells(work) / COVERED
+    labels, pairs = list(labels), cells(work)
+    if pairs <= MOST_CELLS:  # search leads to nothing in larger ones
+        limits = limits.within(SHARE * limits.left)
+    nearby, effort = Neighbourhoods(work, limits, size=PART), pairs / COVERED
     while effort > 0 and not limits.over and (nodes := nearby.next()):
         part, own = part_of(work, nodes, labels), [labels[u] for u in nodes]
         turn = limits.silent().turn(TURN)
