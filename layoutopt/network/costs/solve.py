@@ -444,7 +444,7 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
         return _search(part, limits, start)
     best = improved(part, best, limits)
     bound = part.bound()
-    if part.value(best) == bound:
+    if limits.over or part.value(best) == bound:
         return FoundLabels(best, bound)
     smaller = part.copy()
     forbid(smaller, int(part.value(best)))
