@@ -55,22 +55,21 @@ def command(
     outputs = OutputFiles({"--json": json}, overwrite, quiet, output, [instance, result])
     if (pair is None) == (sink is None):
         raise InputError("give either --pair A B or --sink NAME")
-    if alternatives is not None and (pair is not None or alternatives < 0):
+    count = ALTERNATIVES if alternatives is None else alternatives
+    if count < 0 or (alternatives is not None and sink is None):
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
     graph = apply_hook_mode(reading.load(instance, options.left(time_limit))[0], barriers)
     with errors_at(file=str(instance)):  # unknown names are refused before solving
         if sink is not None:
             layout_sink(graph, sink)
-            count = ALTERNATIVES if alternatives is None else alternatives
             explain: Callable[..., Any] = partial(explain_sink, sink=sink, alternatives=count)
-        elif pair is not None:
-            ends_of(graph, *pair)
+        elif pair is not None and ends_of(graph, *pair):
             explain = partial(explain_pair, a=pair[0], b=pair[1])
     with shown(quiet) as tell, reserved_stdout():
         how: dict[str, Any] = {"seed": seed, "workers": workers, "progress": tell}
         found = _result(graph, result, how | {"time_limit": options.left(time_limit)})
+        how["time_limit"] = options.left(time_limit)
         if found.layouts is not None:
-            how["time_limit"] = options.left(time_limit)
             with errors_at(file="" if result is None else str(result)):
                 told = explain(graph, found, **how)
     if found.layouts is None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from benchmarks import iopddl, sharding
+from benchmarks import iopddl, other_solvers, registers, sharding
 
 
 def test_evaluator_keeps_the_rules(tmp_path: Path) -> None:
@@ -33,8 +34,20 @@ def test_evaluator_keeps_the_rules(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tied", [False, True])
 def test_solvers_agree_on_sharding(tied: bool) -> None:
     """The network and the integer programme have one optimum."""
-    given = 2, 6, tied, 1
-    found = sharding.ours(given, 60).answer
-    other = sharding.with_highs(given, 60).answer
+    make = partial(sharding.draw, 2, 6, tied, 1)
+    found = other_solvers.ours(make, 60).answer
+    other = other_solvers.with_highs(make, 60).answer
     assert (found[0], other[0]) == ("optimal", "optimal")
     assert found[1] == found[2] == round(other[1])
+
+
+@pytest.mark.parametrize("family", registers.FAMILIES)
+def test_solvers_agree_on_registers(family: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The network and a direct statement have one optimum; what is compared is printed."""
+    make = partial(registers.FAMILIES[family], 7, 3, 1)
+    found = other_solvers.ours(make, 60).answer
+    other = other_solvers.directly(make, 60).answer
+    assert (found[0], other[0]) == ("optimal", "optimal")
+    assert found[1] == found[2] == round(other[1]) == round(other[2])
+    other_solvers.compare(make, ["layoutopt"], 60)
+    assert f"| layoutopt | optimal | {found[1]} | {found[1]} |" in capsys.readouterr().out
