@@ -72,6 +72,9 @@ def programme(network: Any) -> Any:
         pairs = count + np.arange(table.size).reshape(table.shape)
         count += table.size
         costs.append(table.reshape(-1).astype(float))
+        forbidden = pairs[~_allowed(network.tables[k])]
+        if len(forbidden):
+            row(forbidden, np.ones(len(forbidden)), 0, 0)
         for node, lines in ((u, pairs), (v, pairs.T)):
             for i, line in enumerate(lines):
                 row([*line, starts[node] + i], [1.0] * len(line) + [-1.0], 0, 0)
@@ -125,12 +128,7 @@ def with_cpsat(make: Make, seconds: float) -> Timed:
             linear.domain.extend([int(least), int(most)])
         model.proto.objective.vars.extend(range(len(costs)))
         model.proto.objective.coeffs.extend(costs.astype(int).tolist())
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = seconds
-        solver.parameters.num_workers = 2
-        status = solver.status_name(solver.solve(model)).lower()
-        known = status in ("optimal", "feasible")
-        return status, solver.objective_value if known else None, solver.best_objective_bound
+        return _by_cpsat(model, seconds)
 
     return timed(run)
 
@@ -224,15 +222,29 @@ def directly(make: Make, seconds: float) -> Timed:
                     else:
                         model.add_bool_and(one, two).only_enforce_if(both)
                     cost += int(worth) * both
+        for u, v in network.ties.tolist():
+            for one, two in zip(labels[u], labels[v], strict=True):
+                model.add(one == two)
+        for usage in network.usages:
+            pairs = zip(usage.at.tolist(), usage.amounts.tolist(), strict=True)
+            used = sum(amount * labels[usage.nodes[k]][i] for (k, i), amount in pairs)
+            model.add_linear_constraint(used, usage.low[0], usage.high[0])
         model.minimize(cost)
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = seconds
-        solver.parameters.num_workers = 2
-        status = solver.status_name(solver.solve(model)).lower()
-        known = status in ("optimal", "feasible")
-        return status, solver.objective_value if known else None, solver.best_objective_bound
+        return _by_cpsat(model, seconds)
 
     return timed(run)
+
+
+def _by_cpsat(model: Any, seconds: float) -> Any:
+    """Return CP-SAT's answer with its defaults on two workers."""
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = seconds
+    solver.parameters.num_workers = 2
+    status = solver.status_name(solver.solve(model)).lower()
+    known = status in ("optimal", "feasible")
+    return status, solver.objective_value if known else None, solver.best_objective_bound
 
 
 def _allowed(table: Any) -> Any:

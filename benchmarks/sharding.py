@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.other_solvers import compare
 
-STATED = ["layoutopt", "toulbar2", "HiGHS", "CP-SAT", "CBC (PuLP)"]
+SOLVERS = ["layoutopt", "toulbar2", "HiGHS", "CP-SAT", "CBC (PuLP)"]
 
 PLACES = 9
 """Placements of a tensor on a mesh of two axes: shards on an axis, replicas, partial sums."""
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tied", action="store_true")
     parser.add_argument("--seconds", type=float, default=300.0)
-    parser.add_argument("--only", nargs="*", default=STATED)
+    parser.add_argument("--only", nargs="*", default=SOLVERS)
     asked = parser.parse_args()
     make = partial(draw, asked.layers, asked.labels, asked.tied, asked.seed)
     network = make()

@@ -45,31 +45,22 @@ def command(
     The graph is solved again a few times with modified values of pairs.
     """
     from layoutopt.explain.explanation import explanation_bytes
-    from layoutopt.explain.pair import explain_pair
-    from layoutopt.explain.sink import ALTERNATIVES, explain_sink
-    from layoutopt.explain.subject import ends_of
-    from layoutopt.graphs.locations import layout_sink
     from layoutopt.graphs.tiling import apply_hook_mode
 
     options.limit(time_limit, memory_limit, workers=workers)
     outputs = OutputFiles({"--json": json}, overwrite, quiet, output, [instance, result])
     if (pair is None) == (sink is None):
         raise InputError("give either --pair A B or --sink NAME")
-    count = ALTERNATIVES if alternatives is None else alternatives
-    if count < 0 or (alternatives is not None and sink is None):
+    if alternatives is not None and (pair is not None or alternatives < 0):
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
     graph = apply_hook_mode(reading.load(instance, options.left(time_limit))[0], barriers)
-    with errors_at(file=str(instance)):  # unknown names are refused before solving
-        if sink is not None:
-            layout_sink(graph, sink)
-            explain: Callable[..., Any] = partial(explain_sink, sink=sink, alternatives=count)
-        elif pair is not None and ends_of(graph, *pair):
-            explain = partial(explain_pair, a=pair[0], b=pair[1])
+    with errors_at(file=str(instance)):
+        explain = _explainer(graph, pair, sink, alternatives)
     with shown(quiet) as tell, reserved_stdout():
         how: dict[str, Any] = {"seed": seed, "workers": workers, "progress": tell}
         found = _result(graph, result, how | {"time_limit": options.left(time_limit)})
-        how["time_limit"] = options.left(time_limit)
         if found.layouts is not None:
+            how["time_limit"] = options.left(time_limit)
             with errors_at(file="" if result is None else str(result)):
                 told = explain(graph, found, **how)
     if found.layouts is None:
@@ -78,6 +69,24 @@ def command(
         return options.exit_code(found)
     outputs.write({"--json": lambda: explanation_bytes(graph.name, told)}, lambda: str(told))
     return 0
+
+
+def _explainer(
+    graph: GraphStore, pair: tuple[str, str] | None, sink: str | None, alternatives: int | None
+) -> Callable[..., Any]:
+    """Return what explains a pair or a sink; refuse unknown names before anything is solved."""
+    from layoutopt.explain.pair import explain_pair
+    from layoutopt.explain.sink import ALTERNATIVES, explain_sink
+    from layoutopt.explain.subject import ends_of
+    from layoutopt.graphs.locations import layout_sink
+
+    if pair is not None:
+        ends_of(graph, *pair)
+        return partial(explain_pair, a=pair[0], b=pair[1])
+    assert sink is not None
+    layout_sink(graph, sink)
+    count = ALTERNATIVES if alternatives is None else alternatives
+    return partial(explain_sink, sink=sink, alternatives=count)
 
 
 def _result(graph: GraphStore, path: Path | None, how: dict[str, Any]) -> UnwindingResult:

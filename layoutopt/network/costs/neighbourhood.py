@@ -105,8 +105,8 @@ class Neighbourhoods:
         self.least = self.size = size
         self.covered = 0
         self.largest = sum(len(work.labels(u)) for u in self.nodes)
-        self.endless, self.gained = limits.deadline < inf, False
-        if not self.endless:
+        self.timed, self.gained = limits.deadline < inf, False
+        if not self.timed:
             self.largest = min(self.largest, UNTIMED * size)
 
     def next(self) -> list[int]:
@@ -115,7 +115,7 @@ class Neighbourhoods:
             self.covered, self.size = 0, 2 * self.size
             if self.size > self.largest:
                 self.size = self.least
-                if not (self.endless and self.gained):
+                if not (self.timed and self.gained):
                     return []
                 self.gained = False
         around = _around(

@@ -431,7 +431,7 @@ def _continue(
         if part.value(best) == bound:
             return FoundLabels(best, bound)
         forbid(tight, int(part.value(best)) * scale)
-    limits.report("local search", _worth(part, best), bound)
+    limits.report("reductions", _worth(part, best), bound)
     told = limits.restated(lambda x: -(-x // scale), lambda x: -(-x // scale))
     found = solve_parts(tight, told, best, stage)
     return FoundLabels(_better(part, best, found.labels), max(bound, -(-found.bound // scale)))
@@ -453,7 +453,7 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
 
 def improved(work: Work, labels: list[int], limits: Limits) -> list[int]:
-    """Return better labels if some are found: of most nodes at once, and of dense parts by part."""
+    """Improve the labels of most nodes at once; those of a dense problem, then part by part."""
     if not dense(work, limits.seed):
         return polish(work, labels, limits)
     return rebuild(work, polish(work, labels, limits.within(POLISHED * limits.left)), limits)
@@ -620,7 +620,7 @@ def heuristic_pbqp(
     bound, labels = work.bound(), construct(work)
     if labels is None:
         return CostAnswer(bound=bound)
-    labels = improved(work, labels, limits or Limits())
+    labels = polish(work, labels, limits or Limits())
     work.restore(labels)
     found = np.array(labels, np.int64)
     return CostAnswer(objective=network.cost(found), bound=bound, labelling=found)

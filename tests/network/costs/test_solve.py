@@ -179,7 +179,7 @@ def test_registers(seed: int, least: int) -> None:
     assert cost(problem, found.labelling) == found.objective == least
     assert all((m.bound or -inf) <= least <= (m.objective or inf) for m in heard)
     known = [m.phase for m in heard if m.bound is not None and m.objective is not None]
-    assert {"local search", "search"} <= {*known} or seed == 3  # which needs no search
+    assert {"reductions", "search"} <= {*known} or seed == 3  # which needs no search
 
 
 @pytest.mark.usefixtures("barred")
