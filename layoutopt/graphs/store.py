@@ -327,9 +327,11 @@ class GraphStore:
             head, _, tail = which.rpartition(":")
             number = self._number.get(head)
             if number is None or not (tail.isascii() and tail.isdecimal()):
-                raise InputError(
-                    f"unknown tensor {which!r}; tensors must be added before their use"
-                )
+                from difflib import get_close_matches
+
+                close = get_close_matches(which, self._number, 1)
+                hint = f"did you mean {close[0]!r}?" if close else "no op so far has this name"
+                raise InputError(f"unknown tensor {which!r}; {hint}")
             output = int(tail)
         elif len(self.op_outputs[number]) != 1:
             outputs = len(self.op_outputs[number])
