@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,19 @@ def kept(network: Network) -> Any:
     return json.loads(json.dumps(found.certificate))
 
 
+def complete(seed: int) -> Network:
+    """Return six nodes with tables of all pairs, two equal but for label numbers, two in a row."""
+    r = random.Random(seed)
+    net = CostNetwork()
+    three = net.domain(3)
+    nodes = [net.node(f"n{k}", three, r.choices(range(4), k=3)) for k in range(6)]
+    for u, v in combinations(nodes, 2):
+        net.table(u, v, [r.choices(range(3), k=3) for _ in range(3)])
+    net.table(nodes[-1], nodes[-2], [[None, None, 0], [0, None, None], [None, 0, None]])
+    net.row({(u, i): i for u in nodes[:2] for i in range(3)}, high=2)
+    return net.build()
+
+
 @pytest.mark.parametrize("cells", [None, -1], ids=["as it is", "ascent"])
 def test_proofs_of_the_solver_are_kept(monkeypatch: pytest.MonkeyPatch, cells: int | None) -> None:
     """Reductions, prices and messages of a solve with rows prove its bound to the checker."""
@@ -192,15 +206,14 @@ def test_proofs_of_the_solver_are_kept(monkeypatch: pytest.MonkeyPatch, cells: i
     if cells is not None:
         monkeypatch.setattr(coupling, "CELLS", cells)
     rules = set()
-    for seed in range(100):
-        network = draw(seed, rows=True)
+    for network in [draw(seed, rows=True) for seed in range(100)] + [*map(complete, range(8))]:
         certificate = kept(network)
         if certificate is None:
             continue
         cost = best(network) * network.unit
-        assert check_certificate(network, certificate) == ("optimal", cost, cost, False), seed
+        assert check_certificate(network, certificate) == ("optimal", cost, cost, False)
         rules |= {step[0] for step in certificate["evidence"]["steps"]}
-    assert rules >= {"narrow", "price", "move", "leave"}
+    assert rules == {"narrow", "price", "move", "leave", "follow", "instead"}
 
 
 def test_large_networks_keep_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:

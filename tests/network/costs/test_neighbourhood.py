@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.pbqp import network
 from benchmarks.registers import tables
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, Progress
 from layoutopt.network.costs import solve
 from layoutopt.network.costs.neighbourhood import Neighbourhoods, part_of, polish
 from layoutopt.network.costs.reductions import reduce
@@ -25,8 +25,11 @@ def test_polishing() -> None:
     reduce(work, Limits())
     labels = construct(work)
     assert labels is not None
-    better = polish(work, labels, Limits())
+    heard: list[Progress] = []
+    better = polish(work, labels, Limits(tell=heard.append))
     assert work.value(better) < work.value(labels)
+    assert {m.phase for m in heard} == {"local search"}
+    assert (heard[0].objective, heard[-1].objective) == (work.value(labels), work.value(better))
     assert work.value(polish(work, better, Limits(seed=1))) <= work.value(better)
     assert polish(work, labels, Limits(seed=3)) == polish(work, labels, Limits(seed=3))
     assert polish(work, labels, Limits(deadline=0.0)) == labels
@@ -88,11 +91,13 @@ def test_large_problems_are_solved_part_by_part(monkeypatch: pytest.MonkeyPatch)
     assert work is not None
     labels = construct(work)
     assert labels is not None
-    heard: list[float] = []
-    found = rebuild(work, labels, Limits(tell=lambda message: heard.append(message.objective or 0)))
+    heard: list[Progress] = []
+    found = rebuild(work, labels, Limits(tell=heard.append))
     assert work.value(found) < work.value(labels)
-    assert heard == sorted({*heard}, reverse=True)
-    assert heard[-1] == work.value(found)
+    assert {(m.phase, m.bound) for m in heard} == {("local search", work.bound())}
+    costs = [m.objective or 0 for m in heard]
+    assert costs == sorted({*costs}, reverse=True)
+    assert costs[-1] == work.value(found)
     assert rebuild(work, labels, Limits()) == found
     assert rebuild(work, labels, Limits(deadline=0.0)) == labels
     assert rebuild(work, labels, Limits().turn(TURN)) == labels
