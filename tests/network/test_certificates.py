@@ -187,7 +187,10 @@ def kept(network: Network) -> Any:
 
 
 def complete(seed: int) -> Network:
-    """Return six nodes with tables of all pairs, two equal but for label numbers, two in a row."""
+    """Return six nodes with tables of all pairs, two of them in a row, and one beside two others.
+
+    The last two have equal labels but for their numbers.
+    """
     r = random.Random(seed)
     net = CostNetwork()
     three = net.domain(3)
@@ -195,6 +198,9 @@ def complete(seed: int) -> Network:
     for u, v in combinations(nodes, 2):
         net.table(u, v, [r.choices(range(3), k=3) for _ in range(3)])
     net.table(nodes[-1], nodes[-2], [[None, None, 0], [0, None, None], [None, 0, None]])
+    beside = net.node("beside", three)
+    for u in nodes[2:4]:
+        net.table(beside, u, [r.choices(range(3), k=3) for _ in range(3)])
     net.row({(u, i): i for u in nodes[:2] for i in range(3)}, high=2)
     return net.build()
 

@@ -168,6 +168,29 @@ def test_time_that_is_left_goes_to_parts_that_are_not_proved(
     assert work.value(found.labels or []) == (0 if again else 3)
 
 
+@pytest.mark.usefixtures("unreduced")
+@pytest.mark.parametrize("lost", [3, 4])
+def test_parts_without_labels_leave_the_whole_without(
+    monkeypatch: pytest.MonkeyPatch, lost: int
+) -> None:
+    """The bounds of both parts add up; the whole costs what both do once both have labels."""
+    heard: list[Progress] = []
+
+    def stage(part: Work, limits: Limits, _: list[int] | None) -> FoundLabels:
+        n = len(part.costs)
+        limits.report("search", 5, 2)
+        return FoundLabels(None if n == lost else [0, 1, 0, 1][:n], 2)
+
+    monkeypatch.setattr(solve, "STAGES", (stage,))
+    edges = [(u, u + 1, [[1, 0], [0, 2]]) for u in (0, 1, 3, 4, 5)]
+    work = opened(stated([[0, 0]] * 7, edges))
+    assert work is not None
+    found = solve_parts(work, Limits(tell=heard.append), None)
+    assert (found.labels, found.bound) == (None, 4)
+    told = [(m.objective, m.bound) for m in heard]
+    assert told == [(None, 2), (None if lost == 3 else 5, 4)]
+
+
 @pytest.mark.parametrize(("seed", "least"), list(enumerate([-74, -27, 20, -10])))
 def test_registers(seed: int, least: int) -> None:
     """Values get registers or are spilled; some must differ, some should agree.
@@ -256,6 +279,11 @@ def test_branching_needs_no_programme(monkeypatch: pytest.MonkeyPatch, stage: in
             assert best is None
             continue
         assert found is None or best == found.bound == opened(problem).value(found.labels)
+    work = work_on(stated([[3, 5], [4, 2]], [(0, 1, [[1, 2], [3, 4]])]))
+    work.constant = 10
+    factors, paid = reductions.factors_of(work)
+    assert paid == 16
+    assert [table.tolist() for _, table in factors] == [[0, 2], [2, 0], [[0, 1], [2, 3]]]
 
 
 @pytest.mark.usefixtures("unreduced")
@@ -325,6 +353,9 @@ def test_numbers_of_any_size(wide: int) -> None:
             assert answer.bound <= best <= answer.objective <= answer.bound + (wide >> 46)
     work = work_on(stated([[0, 4 * wide], [6 * wide, 0]], [(0, 1, [[0, wide], [0, None]])]))
     assert (solve.divide(work), work.costs) == (wide, [[0, 4], [6, 0]])
+    odd = work_on(stated([[0, 4 * wide * wide + 1], [0, 3]]))
+    assert solve.divide(odd) * odd.costs[0][1] <= 4 * wide * wide + 1
+    assert solve.ROUNDED // 2 <= odd.size() < solve.LARGEST
 
 
 # Limits, starts and answers
