@@ -7,6 +7,7 @@ rest, or at most the threshold below which some step forbade labels.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 from layoutopt.certificate.pairwise import MOST_ENTRIES, Pairwise
 from layoutopt.certificate.refused import Refused, entry, listed, numbered
 from layoutopt.certificate.rows import SMALL, ActiveRows, Array, RowLimits
+
+DEEPEST = 100  # how deep cases may be nested
 
 OBJECTS: np.dtype[Any] = np.dtype(object)
 
@@ -118,6 +121,7 @@ class ReducedPairwise(_Worths):
             raise NoLabelling
         self.problem = problem
         self.most: int | None = None  # upper bound on the remaining labellings
+        self.depth = 0  # how many cases this is in
         self.above: int | None = None  # upper bound on labellings that were forbidden by value
         if sum(len(good[i]) ** 2 for i, _, _ in problem.equal) > MOST_ENTRIES:
             raise Refused("equality edges have too many labels for reductions")
@@ -145,12 +149,60 @@ class ReducedPairwise(_Worths):
         elif rule == "price":
             for given in entries:
                 self.price(given)
+        elif rule == "cases":
+            for given in entries:
+                node, cases = listed(given, 2, "a node and its cases")
+                self.cases(_whole(node), listed(cases, None, "cases"))
         elif isinstance(rule, str) and rule in RULES:
             for given in entries:
                 numbers = map(_whole, listed(given, RULES[rule], f"entries of {rule}"))
                 getattr(self, rule)(*numbers)
         else:
-            raise Refused(f"unknown step; allowed: {', '.join(['narrow', 'price', *RULES])}")
+            raise Refused(
+                f"unknown step; allowed: {', '.join(['narrow', 'price', 'cases', *RULES])}"
+            )
+
+    def cases(self, u: int, given: list[Any]) -> None:
+        """Bound the rest by cases, ``[labels, steps]``, that have all labels of a node."""
+        self.check_there(u)
+        if self.depth == DEEPEST:
+            raise Refused(f"cases are nested more than {DEEPEST} deep")
+        covered, found = np.zeros(len(self.good[u]), bool), list[int]()
+        for case in given:
+            own, steps = listed(case, 2, "a case")
+            own = listed(own, None, "labels of a case")
+            labels = np.zeros(len(covered), bool)
+            labels[numbered(own, [len(covered)] * len(own), f"labels of node {u}")] = True
+            covered |= labels
+            part = self._copy()
+            try:
+                part.keep(u, labels)
+                for step in listed(steps, None, "steps of a case"):
+                    part.take(step)
+                found.append(part.best())
+            except NoLabelling:
+                pass
+            if part.above is not None:
+                self.above = part.above if self.above is None else max(self.above, part.above)
+        if (self.good[u] & ~covered).any():
+            raise Refused(f"cases of node {u} leave out some of its labels")
+        if not found:
+            raise NoLabelling
+        self.most = max(found) if self.most is None else min(self.most, max(found))
+
+    def _copy(self) -> ReducedPairwise:
+        """Return a copy whose tables, labels and rows change alone."""
+        twin = copy(self)
+        twin.unary, twin.good = list(self.unary), [own.copy() for own in self.good]
+        twin.gone, twin.depth = dict(self.gone), self.depth + 1
+        twin.near = [{} for _ in self.near]
+        for u, v in self.edges():
+            table, ok = (array.copy() for array in self.near[u][v])
+            twin.near[u][v], twin.near[v][u] = (table, ok), (table.T, ok.T)
+        twin.rows = [copy(rows) for rows in self.rows]
+        for rows in twin.rows:
+            rows.active = rows.active.copy()
+        return twin
 
     def leave(self, u: int) -> None:
         """Eliminate a node with one label, or with at most two neighbours."""

@@ -10,7 +10,7 @@ doubles; whoever takes messages and prices computes the bound that they prove ex
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import floor, inf
 from random import Random
@@ -232,14 +232,47 @@ class RowAscent:
         self.item_at, self.item = np.concatenate([none, *at]), np.concatenate([none, *item])
         self.amounts = np.concatenate([np.zeros(0), *amounts])
         self.item_begin, self.item_end = np.array(rows.begin, int), np.array(rows.end, int)
+        self.source = rows.source
         self.room = np.array(rows.room, np.float64)
         self.unit = np.maximum(self.room, 1.0)
 
-    def run(self, limits: Limits, offer: Callable[[list[int]], float], worth: float) -> None:
-        """Ascend until steps gain too little.
+    def begin_with(
+        self,
+        prices: Mapping[tuple[int, int], float],
+        messages: Mapping[tuple[int, int], Mapping[int, float]],
+    ) -> None:
+        """Begin with prices by rows' sources, and with messages to labels of edges' second nodes.
+
+        What is left of a table goes to its first node.
+        """
+        self.prices = np.array([prices.get(source, 0.0) for source in self.source])
+        for (a, b), (key, k) in zip(self.ends, self.at, strict=True):
+            sent = messages.get((self.nodes[a], self.nodes[b]))
+            if sent is None:
+                continue
+            group = self.groups[key]
+            second = group.second[k] == b
+            to, back = group.to_second[k], group.to_first[k]
+            table = group.table[k]
+            if not second:
+                to, back, table = back, to, table.T
+            size, other = len(self.labels[b]), len(self.labels[a])
+            to[:size] = [sent.get(i, 0.0) for i in self.labels[b]]
+            rest = (table[:other, :size] - to[:size]).min(axis=1)
+            back[:other] = rest - rest.min()
+
+    def run(
+        self,
+        limits: Limits,
+        offer: Callable[[list[int]], float] | None,
+        worth: float,
+        most: int | None = None,
+    ) -> None:
+        """Ascend until steps gain too little, or ``most`` steps were made.
 
         ``offer`` takes a labelling of what is left, and returns the cost of the best one known,
-        which ``worth`` is at first; both are without the problem's constant.
+        which ``worth`` is at first; both are without the problem's constant.  Without it, none is
+        looked for.
         """
         factor, worse, looked, step = FIRST, 0, -inf, 0
         look, gain = (LOOK, GAIN) if len(self.room) else (LOOK_FREE, GAIN_FREE)
@@ -250,15 +283,12 @@ class RowAscent:
         order, draw = self._least_first(), Random(limits.seed)
         while not limits.over:
             priced = self._priced()
-            for _ in range(SWEEPS - 1):
-                if not limits.over:
-                    self._forwards(priced)
-                    self._backwards(priced)
-            bound = self._forwards(priced) - float(self.prices @ self.room)
+            bound = self._passed(priced, limits)
             state = self._state()
             chosen = self._decoded(priced)
             serving += turn
-            if looking <= LOOKED_FOR * serving and (step >= FIRST_LOOK or len(chosen) <= FEW):
+            look_now = looking <= LOOKED_FOR * serving
+            if offer is not None and look_now and (step >= FIRST_LOOK or len(chosen) <= FEW):
                 careful = self._careful(priced, order, limits)
                 draw.shuffle(order)
                 if careful is not None:
@@ -277,6 +307,8 @@ class RowAscent:
             if self.bound >= worth - 1 + 1e-6 or factor < SMALLEST:
                 break
             step += 1
+            if step == most:
+                break
             if step % look == 0:
                 gap = min(worth, abs(self.bound) * 2 + 1) - self.bound
                 if self.bound - looked < gain * gap:
@@ -285,13 +317,17 @@ class RowAscent:
             self.mean *= 1 - AVERAGE
             self.mean[self.begin + chosen] += AVERAGE
             average = (1 - AVERAGE) * average + AVERAGE * excess if step > 1 else excess
-            aim = min(worth, self.bound + max(0.1 * abs(self.bound), 1.0))
-            direction = np.where((best[0] > 0) | (average > 0), average, 0.0)
-            size = factor * (aim - self.bound) / max(float(direction @ direction), 1e-12)
-            self.prices = np.maximum(best[0] + size * direction / self.unit, 0.0)
+            self._step(best[0], average, factor, worth)
             known = None if worth == inf else int(worth) + self.work.constant
             limits.report("dual ascent", known, floor(self.bound) + self.work.constant)
         self._restore(best)
+
+    def _step(self, prices: Floats, average: Floats, factor: float, worth: float) -> None:
+        """Move prices of rows towards what exceeds them on average."""
+        aim = min(worth, self.bound + max(0.1 * abs(self.bound), 1.0))
+        direction = np.where((prices > 0) | (average > 0), average, 0.0)
+        size = factor * (aim - self.bound) / max(float(direction @ direction), 1e-12)
+        self.prices = np.maximum(prices + size * direction / self.unit, 0.0)
 
     def _excess(self, chosen: Numbers) -> Floats:
         """Return by how much a labelling exceeds each row, as a share of its limit."""
@@ -323,6 +359,14 @@ class RowAscent:
             np.add.at(belief, group.one, group.to_first)
             np.add.at(belief, group.two, group.to_second)
         return belief
+
+    def _passed(self, priced: Floats, limits: Limits) -> float:
+        """Pass messages back and forth; return the bound that they prove with the prices."""
+        for _ in range(SWEEPS - 1):
+            if not limits.over:
+                self._forwards(priced)
+                self._backwards(priced)
+        return self._forwards(priced) - float(self.prices @ self.room)
 
     def _forwards(self, priced: Floats) -> float:
         """Serve all colours in order; return the bound that messages prove then."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -26,6 +26,7 @@ from layoutopt.certificate.network import (
 from layoutopt.certificate.refused import Refused
 from layoutopt.network.components import components
 from layoutopt.network.conflict import NetworkConflict
+from layoutopt.network.costs.work import Step
 from layoutopt.network.document import json_bytes
 from layoutopt.network.evidence import evidence, packed, ratio
 from layoutopt.network.evidence import proof as prove
@@ -115,39 +116,43 @@ def _steps(
 ) -> dict[str, Any]:
     """Return a solver's proof as evidence, in the numbers of the problem as it is stated."""
     place = [given.of[u] for u in proof.nodes.tolist()]
-    steps: list[list[Any]] = []
-
-    def add(rule: str, *about: Any) -> None:
-        if not steps or steps[-1][0] != rule:
-            steps.append([rule])
-        steps[-1].extend(about)
-
     worth = network.unit * stated.parts  # of a unit of cost
     used = [
         usage.unit * own.parts
         for usage, own in zip(network.usages, stated.usages, strict=True)
         for _ in range(usage.rows)
     ]
-    for rule, *about in proof.steps:
-        if rule == "narrow":
-            add(rule)
-        elif rule == "price":
-            step: PriceStep = about[0]
-            prices = [(k, price * worth / used[k]) for k, price in step.rows]
-            parts = lcm(worth.denominator, *(price.denominator for _, price in prices))
-            whole = [[-int(x * worth * parts) for x in own] for own in step.messages]
-            price = {
-                "parts": step.parts * parts,
-                "rows": [[k, int(price * parts)] for k, price in prices],
-                "messages": [packed(own) if any(own) else None for own in whole],
-            }
-            if step.worth is not None:
-                price["forbid"] = -int(step.worth * worth) - given.constant
-            add(rule, price)
-        else:
-            nodes = 1 if rule in ("leave", "instead") else 2
-            add(rule, [place[u] for u in about[:nodes]] + about[nodes:])
-    return {"kind": "reductions", "steps": steps}
+
+    def priced(step: PriceStep) -> dict[str, Any]:
+        prices = [(k, price * worth / used[k]) for k, price in step.rows]
+        parts = lcm(worth.denominator, *(price.denominator for _, price in prices))
+        whole = [[-int(x * worth * parts) for x in own] for own in step.messages]
+        price = {
+            "parts": step.parts * parts,
+            "rows": [[k, int(price * parts)] for k, price in prices],
+            "messages": [packed(own) if any(own) else None for own in whole],
+        }
+        if step.worth is not None:
+            price["forbid"] = -int(step.worth * worth) - given.constant
+        return price
+
+    def written(steps: Sequence[Step]) -> list[list[Any]]:
+        found: list[list[Any]] = []
+        for rule, *about in steps:
+            if not found or found[-1][0] != rule:
+                found.append([rule])
+            if rule == "price":
+                found[-1].append(priced(about[0]))
+            elif rule == "cases":
+                node, cases = about
+                each = [[labels, written(own)] for labels, own in cases]
+                found[-1].append([place[node], each])
+            elif rule != "narrow":
+                nodes = 1 if rule in ("leave", "instead") else 2
+                found[-1].append([place[u] for u in about[:nodes]] + about[nodes:])
+        return found
+
+    return {"kind": "reductions", "steps": written(proof.steps)}
 
 
 def _moved(stated: StatedNetwork, given: NetworkProblem, labels: list[int]) -> list[int]:

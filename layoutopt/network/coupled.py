@@ -9,10 +9,10 @@ rows.  The linear relaxation then *prices* rows: with multipliers ``p >= 0`` of 
 
 where the right side is a network without rows, whose bound counts.  Multipliers and messages are
 whole multiples of one fraction, so the bound is exact whatever the relaxation's rounding was.
-Of large networks the right side is then solved exactly, if there is a deadline.
-What costs more than the best labelling under these prices is forbidden, and a search
-decides what is left: by CP-SAT and HiGHS in turns, and by branching where CP-SAT is not installed
-or numbers are too large for it.
+What costs more than the best labelling under these prices is forbidden, and a search decides what
+is left: CP-SAT and HiGHS, where what is left is small enough for them, in turns with branching,
+which prices each branch anew.  In large networks parts are solved in between while all other nodes
+keep their labels.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, Stopped, Unlimited
 from layoutopt.base.numbers import relative
 from layoutopt.network.ascent import PricedRows, RowAscent
+from layoutopt.network.branching import TRIED, Branching, PriceBound, refuted
 from layoutopt.network.costs.neighbourhood import Neighbourhoods, part_of
 from layoutopt.network.costs.reductions import apply
 from layoutopt.network.costs.solve import (
     CELLS,
     LARGEST,
+    OWN_CELLS,
     SHARE,
+    SOLVED,
     WrittenWork,
     answered,
     cells,
@@ -53,14 +56,14 @@ from layoutopt.network.solvers.pairwise import Message, Relaxed, relax
 from layoutopt.network.solvers.programme import Programme, ProgrammeResult, coarse
 
 BRANCHES = 200  # branches that are tried before anything else
+STEPS, DIVES = 30, 4  # steps of dual ascent in each branch, and of how many one is rounded
 
 SMALL = 100
 """Most labels for that."""
 
+REBUILT = 10.0  # effort of the parts that are solved between two prices of the whole
 TURN = 1.0  # effort of the first turn of each search, see `Limits.turn`; every round doubles it
 SEARCHED = 300_000  # most entries for which there is a search: CP-SAT takes two kilobytes for each
-SOLVED = 1_000_000  # most entries of tables with which a network that rows are charged to is solved
-PARTS = 1 << 16  # parts of a unit in that network
 
 PART = 120
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
@@ -100,6 +103,7 @@ class _Solver:
         self.best: list[int] | None = None
         self.worth: int | None = None  # cost of the best labelling
         self.log: list[Step] | None = None  # steps of the proof, up to the last prices
+        self.priced = 0  # how often rows were priced
         self.ascended = False  # whether rows were priced by dual ascent
         self.nearby: Neighbourhoods | None = None
         if start is not None:
@@ -138,6 +142,9 @@ class _Solver:
         except Infeasible:
             if self.worth is None:
                 raise
+            if work.log is not None:
+                refuted(work)
+                self.log = work.log
             return self.worth - lost
 
     def _free_parts(self, work: Work, rows: RowSet) -> int:
@@ -161,22 +168,23 @@ class _Solver:
     def _search(self, work: Work, rows: RowSet) -> int:
         """Return a bound on what is left; the best labelling is kept besides."""
         small = sum(len(work.labels(u)) for u in work.left()) <= SMALL
-        if small and _Branching(self, work, rows, BRANCHES).run():
+        few = self.limits.turn(BRANCHES * TRIED)
+        if small and Branching(self, work.copy(), rows, None).run(few):
             return self._proved()
-        bound = work.bound()
+        bound, priced = work.bound(), None
         for turn in range(ROUNDS):
             if self.limits.over:
                 return self._least(bound)
             before = sum(map(len, map(work.labels, work.left())))
             left = self.limits.left
-            found = self._price(work, rows)
+            found = self._price(work, rows, priced)
             if found is None:
                 break
-            bound = max(bound, found)
-            if self._close(bound):
+            bound, priced = max(bound, found.bound), found
+            if self.close(bound):
                 return self._least(bound)
             if cells(work) > SEARCHED:
-                self._rebuild(self.limits.within(SHARE * self.limits.left))
+                self._rebuild(self.limits.turn(REBUILT))
             settle(work, rows, self.limits)
             if not rows.groups:
                 return self._finish(work, bound)
@@ -186,7 +194,7 @@ class _Solver:
                 break
         if self.limits.over:
             return self._least(bound)
-        return self._least(self._decide(work, rows, max(bound, work.bound())))
+        return self._least(self._decide(work, rows, max(bound, work.bound()), priced))
 
     def _finish(self, work: Work, bound: int) -> int:
         """Solve what is left once no row is; everything worse than the best is forbidden."""
@@ -203,25 +211,39 @@ class _Solver:
     def _least(self, bound: int) -> int:
         return bound if self.worth is None else min(bound, self.worth)
 
-    def _price(self, work: Work, rows: RowSet) -> int | None:
+    def price(self, work: Work, rows: RowSet, begin: PriceBound) -> PriceBound | None:
+        """Price a branch by a few steps of dual ascent, and round what that led to."""
+        return self._price(work, rows, begin, STEPS)
+
+    def _price(
+        self, work: Work, rows: RowSet, begin: PriceBound | None, most: int | None = None
+    ) -> PriceBound | None:
         """Price rows by the relaxation, forbid what is too dear, and look for a labelling.
 
-        Return a bound; ``None`` where the relaxation was not solved.
+        With ``most``, by so many steps of dual ascent.  Return ``None`` where the relaxation was
+        not solved.
         """
-        self.limits.report("relaxation of rows", self.worth)
+        limits = self.limits if most is None else self.limits.silent()
+        limits.report("relaxation of rows", self.worth)
         if work.size() >= LARGEST:
             return None
         single = rows.one_sided(work)
-        linear = cells(work) <= (SEARCHED if self.ascended else CELLS)
-        found = self._relaxed(work, single) if linear else self._ascend(work, single)
+        linear = most is None and cells(work) <= CELLS
+        if linear:
+            found = self._relaxed(work, single)
+        else:
+            found = self._ascend(work, single, limits, begin, most)
         if found is None:
             return None
         scale = 1 << min(64, 16 + sum(single.room).bit_length())  # rounding loses next to nothing
         # What tables hand to their second nodes; what is left to the first ones follows.
-        edges = zip(work.edges(), found.messages, strict=True)
+        edges = list(zip(work.edges(), found.messages, strict=True))
         messages: list[Message] = [
             ([0.0] * len(work.labels(u)), two) for (u, _, _), (_, two) in edges
         ]
+        sent = {
+            (u, v): dict(zip(work.labels(v), two, strict=True)) for (u, v, _), (_, two) in edges
+        }
         late = time.process_time() + LATE
 
         def stop() -> bool:
@@ -232,48 +254,23 @@ class _Solver:
         except TimeoutError:
             return None
         bound = -(-tight.constant // scale)
-        if not linear:
-            bound = max(bound, self._exactly(work, messages, single, found.prices))
         shares: list[dict[int, float]] = [{} for _ in work.costs]
         for u, share in zip(work.left(), found.point, strict=True):
             shares[u] = dict(zip(work.labels(u), share, strict=True))
-        if linear:  # the ascent tries labellings itself
-            dive(self, work, rows, shares)
+        self.priced += 1
+        if linear or (most is not None and self.priced % DIVES == 0):
+            dive(self, work, rows, shares)  # else the ascent has tried labellings itself
         useful = self.worth is not None and bound < self.worth and not self.limits.over
         worth = self.worth if useful else None
         if work.log is not None:
             step = priced(work, scale, messages, single, prices, worth)
-            self.log = [*work.log, ("price", step)]
+            if most is None:
+                self.log = [*work.log, ("price", step)]
             work.note("price", step)
         if worth is not None:
             forbid(tight, (worth - 1) * scale)
             forbid_too(work, tight)
-        return bound
-
-    def _exactly(
-        self,
-        work: Work,
-        messages: Sequence[Message],
-        rows: PricedRows,
-        prices: Sequence[float],
-    ) -> int:
-        """Return the bound of prices where the network that they are charged to is solved.
-
-        Dual ascent leaves a gap there.  The solution may keep all rows.  This may take as long as
-        there is, so it needs a deadline.
-        """
-        limits = self.limits.within(SHARE * self.limits.left).silent()
-        if limits.deadline == inf or cells(work) > SOLVED:
-            return work.bound()
-        try:
-            tight, _ = _charged(work, PARTS, messages, rows, prices, lambda: limits.over)
-        except TimeoutError:
-            return work.bound()
-        tight.held = set()
-        found = solve_parts(tight, limits, None)
-        if found.labels is not None:
-            self.take(found.labels)
-        return -(-found.bound // PARTS)
+        return PriceBound(bound, single, found.prices, sent, shares)
 
     def _relaxed(self, work: Work, single: PricedRows) -> Relaxed | None:
         """Solve the linear relaxation, each row divided by its limit."""
@@ -288,10 +285,20 @@ class _Solver:
         prices = zip(found.prices, single.room, strict=True)
         return replace(found, prices=[price / max(room, 1) for price, room in prices])
 
-    def _ascend(self, work: Work, single: PricedRows) -> Relaxed | None:
+    def _ascend(
+        self,
+        work: Work,
+        single: PricedRows,
+        limits: Limits,
+        begin: PriceBound | None,
+        most: int | None,
+    ) -> Relaxed | None:
         """Approach the relaxation by dual ascent."""
         self.ascended = True
         ascent = RowAscent(work, single)
+        if begin is not None:
+            prices = dict(zip(begin.rows.source, begin.prices, strict=True))
+            ascent.begin_with(prices, begin.messages)
 
         def offer(labels: list[int]) -> float:
             work.restore(labels)
@@ -299,56 +306,62 @@ class _Solver:
             return inf if self.worth is None else float(self.worth - work.constant)
 
         known = inf if self.worth is None else float(self.worth - work.constant)
-        ascent.run(self.limits.within(SHARE * self.limits.left), offer, known)
+        found = offer if most is None or self.worth is None else None
+        ascent.run(limits.within(SHARE * limits.left), found, known, most)
         return ascent.relaxed()
 
-    def _decide(self, work: Work, rows: RowSet, bound: int) -> int:
-        """Search what is left by CP-SAT and HiGHS, else by branching; return the better bound."""
+    def _decide(self, work: Work, rows: RowSet, bound: int, priced: PriceBound | None) -> int:
+        """Search what is left in turns of doubling effort; return the better bound.
+
+        CP-SAT, where it is installed, HiGHS and branching take turns; parts are solved instead of
+        programmes that would be too large.
+        """
         self.limits.report("search", self.worth, bound)
-        if cells(work) > SEARCHED:
-            self._rebuild(self.limits)
-            return bound
-        stated = _stated(work, rows)
-        if stated is not None:
-            return self._search_programme(work, rows, *stated, bound)
-        if _Branching(self, work, rows, None).run():
-            return self._proved()
+        large = cells(work) > SEARCHED
+        stated = None if large else _stated(work, rows)
+        branching = Branching(self, work, rows, priced)
+        if priced is not None and work.log is not None:
+            self.log = work.log
+        effort = REBUILT if large else TURN
+        while not self.close(bound):
+            if large:
+                self._rebuild(self.limits.turn(effort))
+            if stated is not None and not self.ascended:
+                bound = self._search_programme(work, *stated, bound, effort)
+            if not self.close(bound):
+                if branching.run(self.limits.turn(effort)):
+                    return self._proved()
+                bound = max(bound, branching.bound)
+            if stated is not None and self.ascended:
+                bound = self._search_programme(work, *stated, bound, effort)
+            effort *= 2
         return bound
 
     def _search_programme(
         self,
         work: Work,
-        rows: RowSet,
         written: WrittenWork,
         given: Programme,
         unit: int,
         bound: int,
+        effort: float,
     ) -> int:
-        """Search in turns of doubling effort; return the better bound.
-
-        HiGHS takes turns with CP-SAT, or with branching where that is not installed.
-        """
-        effort, branches = TURN, BRANCHES
-        exact = find_spec("ortools") is not None
-        while not self._close(bound):
-            if exact:
-                hint = None
-                if self.best is not None and work.value(self.best) < inf:
-                    hint = written.point(self.best)
-                told = written.told(self.limits, unit)
-                found = cpsat.solve(given, self.limits.turn(effort), hint, found=told)
-                if found.infeasible:
-                    return self._proved()
-                bound = self._take_point(work, written, found, unit, bound)
-            elif _Branching(self, work, rows, branches).run():
+        """Search by CP-SAT, then by HiGHS, for one turn each; return the better bound."""
+        if find_spec("ortools") is not None and not self.close(bound):
+            hint = None
+            if self.best is not None and work.value(self.best) < inf:
+                hint = written.point(self.best)
+            told = written.told(self.limits, unit)
+            found = cpsat.solve(given, self.limits.turn(effort), hint, found=told)
+            if found.infeasible:
                 return self._proved()
-            if not self._close(bound):
-                half = self.limits.within(self.limits.left / 2)  # its first node may take long
-                found = highs.solve(given, half.turn(effort), presolve=True)
-                if found.infeasible:
-                    return self._proved()
-                bound = self._take_point(work, written, found, unit, bound)
-            effort, branches = 2 * effort, 2 * branches + 1
+            bound = self._take_point(work, written, found, unit, bound)
+        if not self.close(bound):
+            half = self.limits.within(self.limits.left / 2)  # its first node may take long
+            found = highs.solve(given, half.turn(effort), presolve=True)
+            if found.infeasible:
+                return self._proved()
+            bound = self._take_point(work, written, found, unit, bound)
         return bound
 
     def _take_point(
@@ -365,7 +378,7 @@ class _Solver:
         self.limits.report("search", self.worth, bound)
         return bound
 
-    def _close(self, bound: int) -> bool:
+    def close(self, bound: int) -> bool:
         """Return whether the best labelling is good enough, or limits have been reached."""
         if self.limits.over:
             return True
@@ -384,8 +397,11 @@ class _Solver:
             self.nearby = Neighbourhoods(work, self.limits, groups, size=PART)
         labels, taken, better = list(self.best), time.monotonic(), False
         while not limits.over and (around := self.nearby.next()):
-            part = _Part(work, rows.part(labels, around), labels, around, limits.silent())
-            if part.improve():
+            turn = limits.silent().turn(TURN)
+            part = _Part(work, rows.part(labels, around), labels, around, turn)
+            better_part = part.improve()
+            limits.spend(TURN - turn.counted + (OWN_CELLS + cells(part.given)) / SOLVED)
+            if better_part:
                 self.nearby.better()
                 better = True
                 for u, label in zip(around, part.best or (), strict=True):
@@ -413,7 +429,7 @@ class _Part(_Solver):
         limits: Limits,
     ) -> None:
         self.given, self.rows = part_of(work, nodes, labels), rows
-        self.log, self.ascended, self.limits = None, False, limits
+        self.log, self.ascended, self.priced, self.limits = None, False, 0, limits
         self.best = [labels[u] for u in nodes]
         self.worth = int(self.given.value(self.best))
 
@@ -444,14 +460,14 @@ class _Part(_Solver):
     def _rebuild(self, limits: Limits) -> None:
         """Leave a part whole."""
 
-    def _decide(self, work: Work, rows: RowSet, bound: int) -> int:
+    def _decide(self, work: Work, rows: RowSet, bound: int, priced: PriceBound | None) -> int:
         """Search for one turn."""
         stated = _stated(work, rows)
         if stated is None or find_spec("ortools") is None:
-            _Branching(self, work, rows, BRANCHES).run()
+            Branching(self, work, rows, None).run(self.limits.turn(BRANCHES * TRIED))
             return bound
         written, given, unit = stated
-        found = cpsat.solve(given, self.limits.turn(TURN), None)
+        found = cpsat.solve(given, self.limits, None)
         return bound if found.infeasible else self._take_point(work, written, found, unit, bound)
 
 
@@ -514,6 +530,7 @@ def forbid_too(work: Work, tight: Work) -> None:
             rows = zip(table, other, strict=True)
             both = (zip(*pair, strict=True) for pair in rows)
             work.put(u, v, tuple(tuple([inf if b == inf else a for a, b in row]) for row in both))
+            work.shrunk.update((u, v))
 
 
 def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, float]]) -> None:
@@ -539,48 +556,3 @@ def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, f
     trial.restore(labels)
     work.restore(labels)
     solver.take(labels)
-
-
-class _Branching:
-    """Depth-first search that keeps to exact integers of any size.
-
-    It ends after ``most`` branches; ``None`` for as many as it takes.
-    """
-
-    def __init__(self, solver: _Solver, work: Work, rows: RowSet, most: int | None) -> None:
-        self.solver, self.rows, self.left = solver, rows, inf if most is None else most
-        self.root = work
-
-    def run(self) -> bool:
-        """Search; return whether everything was looked at."""
-        open_ = [self.root.copy()]
-        while open_:
-            if self.left <= 0 or self.solver.limits.over:
-                return False
-            self.left -= 1
-            open_ += self._branch(open_.pop())
-        return True
-
-    def _branch(self, work: Work) -> list[Work]:
-        """Return the branches at a node that may hold better labellings, the best one last."""
-        rows = RowSet(self.rows.groups)
-        worth = self.solver.worth
-        try:
-            settle(work, rows, self.solver.limits)
-        except Infeasible:
-            return []
-        if worth is not None and work.bound() >= worth:
-            return []
-        left = work.left()
-        if not left:
-            labels = [0] * len(work.costs)
-            work.restore(labels)
-            self.solver.take(labels)
-            return []
-        u = max(left, key=lambda u: (len(work.near[u]), -len(work.labels(u))))
-        found = []
-        for i in sorted(work.labels(u), key=lambda i: -work.costs[u][i]):
-            branch = work.copy()
-            branch.keep(u, i)
-            found.append(branch)
-        return found

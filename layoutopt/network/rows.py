@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutopt.base.limits import Limits
 from layoutopt.network.ascent import PricedRows
-from layoutopt.network.costs.reductions import reduce
+from layoutopt.network.costs.reductions import apply, reduce
 from layoutopt.network.costs.solve import WrittenWork
 from layoutopt.network.costs.work import Infeasible, Work, level
 from layoutopt.network.network import Array, Network, Usage, span_sums
@@ -229,21 +229,27 @@ def _narrowed(group: _Group, work: Work) -> list[int]:
     return touched
 
 
-def settle(work: Work, rows: RowSet, limits: Limits) -> None:
+def settle(work: Work, rows: RowSet, limits: Limits, *, near: bool = False) -> None:
     """Narrow and reduce until neither finds anything; rows that hold anyway go.
 
-    Raises ``Infeasible`` if no labelling is allowed.
+    With ``near``, reduce only where labels were lost, and look for no dominated ones.  Raises
+    ``Infeasible`` if no labelling is allowed.
     """
+    held = work.held
     rows.narrow(work)
     rows.simplify(work)
     work.note("narrow")
     while True:
         work.held = rows.nodes
-        reduce(work, limits)
+        if near:
+            apply(work, limits, sorted(work.shrunk | (held - work.held)))
+        else:
+            reduce(work, limits)
+        held = work.held
         rows.narrow(work)
         rows.simplify(work)
         work.note("narrow")
-        if limits.over or (not work.shrunk and rows.nodes == work.held):
+        if limits.over or (not work.shrunk and rows.nodes == held):
             break
     work.held = rows.nodes
     level(work)

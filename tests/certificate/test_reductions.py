@@ -12,7 +12,7 @@ import pytest
 
 from layoutopt.certificate.bounds import bound
 from layoutopt.certificate.pairwise import Pairwise, fixed
-from layoutopt.certificate.reductions import RULES
+from layoutopt.certificate.reductions import DEEPEST, RULES
 from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.rows import Array, RowLimits
 
@@ -74,13 +74,20 @@ def best(problem: Pairwise, node: int = 0, label: int | None = None) -> int | No
 
 def step(r: random.Random, problem: Pairwise, wanted: int, edges: int) -> list[Any]:
     """Return a random step; prices may forbid what is worth about as much as the best."""
-    nodes, rule = len(problem.widths), r.choice([*RULES, "instead", "leave", "narrow", "price"])
+    nodes = len(problem.widths)
+    rule = r.choice([*RULES, "instead", "leave", "narrow", "price", "cases"])
     two = r.sample(range(nodes), 2) if nodes > 1 else [0, 0]
     entries = {"leave": two[:1], "instead": [two[0], r.randrange(3), r.randrange(3)]}
     if rule in RULES:
         return [rule, entries.get(rule, two)]
     if rule == "narrow":
         return [rule]
+    if rule == "cases":
+        of = [r.randrange(2) for _ in range(problem.widths[two[0]])]
+        own = [[i for i, k in enumerate(of) if k == case] for case in (0, 1)]
+        inner = [[step(r, problem, wanted, edges) for _ in range(r.randrange(3))] for _ in own]
+        cases = [list(case) for case in zip(own, inner, strict=True)]
+        return [rule, [two[0], cases[: r.choice([1, 2, 2, 2])]]]
     parts, size = r.choice([1, 2, 7]), max(1, problem.total // 50)
     price: dict[str, Any] = {
         "parts": parts,
@@ -124,7 +131,7 @@ def test_steps_never_lose_the_best() -> None:
             assert not word
             assert wanted is None or found >= wanted, (seed, evidence)
             seen["tight"] += found == wanted
-    assert all(seen[rule] > 15 for rule in (*RULES, "narrow", "price")), seen
+    assert all(seen[rule] > 15 for rule in (*RULES, "narrow", "price", "cases")), seen
     assert seen["tight"] > 400
 
 
@@ -146,9 +153,25 @@ PATH = Pairwise(
         ([], 2 + 0 + 1 + 3 + 2),
         ([["price", {"parts": 1, "rows": [], "messages": [None, None]}]], 5 + 1),
         ([["price", {"parts": 1, "rows": [], "messages": [None, {"at": [1], "put": [1]}]}]], 5),
+        ([["cases", [0, [[[0], [["narrow"]]], [[1], [["narrow"]]], [[2], [["narrow"]]]]]]], 5),
+        ([["cases", [0, [[[0], [["narrow"]]], [[1, 2], []]]]]], 2 + 0 + 1 + 3 + 2),
+        ([["narrow"], ["cases", [0, [[[1, 2, 0], [["leave", [1]]]]]]]], 5),
     ],
 )
 def test_steps_prove_what_they_say(steps: list[Any], found: int) -> None:
     """Rows decide the ends, and what is between them follows."""
     assert best(PATH) == 5
     assert bound(PATH, {"kind": "reductions", "steps": steps}) == (found, False)
+
+
+def test_cases_leave_out_no_label() -> None:
+    """Each label that is allowed is in some case, and cases are nested to a limit."""
+    with pytest.raises(Refused, match="cases of node 0 leave out some of its labels"):
+        bound(PATH, {"kind": "reductions", "steps": [["cases", [0, [[[0], []], [[2], []]]]]]})
+    steps: list[Any] = []
+    for _ in range(DEEPEST):
+        steps = [["cases", [1, [[[0, 1], steps]]]]]
+    assert bound(PATH, {"kind": "reductions", "steps": [["narrow"], *steps]}) == (5, False)
+    steps = [["cases", [1, [[[0, 1], steps]]]]]
+    with pytest.raises(Refused, match="nested more than"):
+        bound(PATH, {"kind": "reductions", "steps": steps})

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits, limited
-from layoutopt.network import CostNetwork, Network, solve
+from layoutopt.network import CostNetwork, Network, branching, solve
 from layoutopt.network import coupled as coupling
 from layoutopt.network.ascent import RowAscent
 from layoutopt.network.costs import neighbourhood
 from layoutopt.network.costs.work import work_of
-from layoutopt.network.rows import RowSet
+from layoutopt.network.rows import RowSet, settle
 from tests.network.oracle import best
 
 
@@ -124,20 +124,43 @@ def test_parts_make_labellings_better(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found > 3
 
 
-def test_priced_networks_that_are_solved_have_better_bounds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Dual ascent leaves a gap that is not the rows'."""
+def test_ascent_goes_on_from_what_it_led_to() -> None:
+    """Prices and messages, told by rows and edges, prove what they proved; labels may be fewer."""
+    for seed in range(6):
+        network = drawn(seed, nodes=14, labels=4)
+        work, rows = work_of(network, Limits()), RowSet.of(network)
+        settle(work, rows, Limits())
+        single = rows.one_sided(work)
+        first, again = RowAscent(work, single), RowAscent(work, single)
+        first.run(Limits(), None, float("inf"))
+        found = first.relaxed()
+        edges = zip(work.edges(), found.messages, strict=True)
+        messages = {
+            (u, v): dict(zip(work.labels(v), two, strict=True)) for (u, v, _), (_, two) in edges
+        }
+        again.begin_with(dict(zip(single.source, found.prices, strict=True)), messages)
+        again.run(Limits(), None, float("inf"), 1)
+        assert again.bound >= first.bound - 1e-9 * abs(first.bound)
+        cold = RowAscent(work, single)
+        cold.run(Limits(), None, float("inf"), 1)
+        assert cold.bound < first.bound - 1
+
+
+def test_branches_close_what_prices_leave_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without other search, branches with prices prove the optimum, the deepest first or not."""
     networks = [drawn(seed, nodes=14, labels=4) for seed in range(3)]
     wanted = [solve(network).cost for network in networks]
     monkeypatch.setattr(neighbourhood, "STALE", -1)
     for name, value in {"SMALL": 0, "SEARCHED": -1, "CELLS": -1}.items():
         monkeypatch.setattr(coupling, name, value)
-    found = [solve(network, time_limit=60).least for network in networks]
-    monkeypatch.setattr(coupling, "SOLVED", -1)
-    loose = [solve(network, time_limit=60).least for network in networks]
-    assert all(a <= b <= c for a, b, c in zip(loose, found, wanted, strict=True))  # type: ignore[operator]
-    assert loose != found
+    for held in (branching.HELD, 0):
+        monkeypatch.setattr(branching, "HELD", held)
+        found = [solve(network) for network in networks]
+        assert [(answer.cost, answer.least) for answer in found] == [(x, x) for x in wanted]
+    monkeypatch.setattr(branching.Branching, "run", lambda *_: True)
+    assert any(
+        solve(network, time_limit=60).cost != x for network, x in zip(networks, wanted, strict=True)
+    )
 
 
 def test_no_time_gives_no_answer_and_no_error() -> None:

@@ -18,7 +18,7 @@ from layoutopt.certificate.bounds import KINDS
 from layoutopt.certificate.network import StatedNetwork, check_network
 from layoutopt.certificate.pairwise import Pairwise, fixed, split
 from layoutopt.certificate.refused import Refused
-from layoutopt.network import CostNetwork, Network, evidence, solve
+from layoutopt.network import CostNetwork, Network, branching, evidence, solve
 from layoutopt.network import certify as certifying
 from layoutopt.network import coupled as coupling
 from layoutopt.network.certify import certify, check_answer, check_certificate, document_of
@@ -26,6 +26,7 @@ from layoutopt.network.components import components
 from layoutopt.network.conflict import NetworkConflict, find_conflict
 from layoutopt.network.costs import neighbourhood
 from tests.network.oracle import best, best_labels, draw
+from tests.network.test_ascent import drawn
 
 
 def refutes(network: Network, _: Limits) -> bool:
@@ -205,12 +206,19 @@ def complete(seed: int) -> Network:
     return net.build()
 
 
-@pytest.mark.parametrize("cells", [None, -1], ids=["as it is", "ascent"])
+def branched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let branches with prices decide all that dual ascent leaves open."""
+    for name, value in {"BRANCHES": 0, "SEARCHED": -1, "CELLS": -1}.items():
+        monkeypatch.setattr(coupling, name, value)
+    monkeypatch.setattr(neighbourhood, "STALE", -1)
+
+
+@pytest.mark.parametrize("cells", [None, -1], ids=["as it is", "branches"])
 def test_proofs_of_the_solver_are_kept(monkeypatch: pytest.MonkeyPatch, cells: int | None) -> None:
     """Reductions, prices and messages of a solve with rows prove its bound to the checker."""
     monkeypatch.setattr(coupling, "BRANCHES", 0)
     if cells is not None:
-        monkeypatch.setattr(coupling, "CELLS", cells)
+        branched(monkeypatch)
     rules = set()
     for network in [draw(seed, rows=True) for seed in range(100)] + [*map(complete, range(8))]:
         certificate = kept(network)
@@ -219,27 +227,34 @@ def test_proofs_of_the_solver_are_kept(monkeypatch: pytest.MonkeyPatch, cells: i
         cost = best(network) * network.unit
         assert check_certificate(network, certificate) == ("optimal", cost, cost, False)
         rules |= {step[0] for step in certificate["evidence"]["steps"]}
-    assert rules == {"narrow", "price", "move", "leave", "follow", "instead"}
+    last = set() if cells is None else {"cases"}
+    assert rules == {"narrow", "price", "move", "leave", "follow", "instead"} | last
 
 
-def test_large_networks_keep_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "limit", [("LOGGED", 1), ("LOGGED", 10**8), ("DEEPEST", 0)], ids=["few", "all", "none"]
+)
+def test_large_networks_keep_what_is_proved(
+    monkeypatch: pytest.MonkeyPatch, limit: tuple[str, int]
+) -> None:
     """No other evidence is sought where that would take too long; the labels have a bound."""
-    monkeypatch.setattr(coupling, "BRANCHES", 0)
-    monkeypatch.setattr(coupling, "SEARCHED", -1)
-    monkeypatch.setattr(coupling, "CELLS", -1)
-    monkeypatch.setattr(neighbourhood, "STALE", 2)
+    networks = [draw(seed, rows=True) for seed in (*range(24), 73)]
+    networks += [drawn(seed, nodes=14, labels=4) for seed in range(2)]
+    costs = [solve(network).cost for network in networks]
+    branched(monkeypatch)
     monkeypatch.setattr(certifying, "ENTRIES", -1)
     monkeypatch.setattr(certifying, "evidence", None)
+    monkeypatch.setattr(branching, *limit)
     seen = set()
-    for seed in (*range(24), 73):
-        network = draw(seed, rows=True)
+    for network, cost in zip(networks, costs, strict=True):
         certificate = kept(network)
         if certificate is not None:
             verdict = check_certificate(network, certificate)
             sign = -1 if network.sense == "max" else 1
-            assert sign * (verdict.bound - best(network) * network.unit) <= 0
+            assert cost is not None
+            assert sign * (verdict.bound - cost * network.unit) <= 0
             seen.add(verdict.status)
-    assert seen == {"optimal", "feasible"}
+    assert seen == ({"optimal"} if limit[1] > 1 else {"optimal", "feasible"})
 
 
 def test_tables_do_not_count_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,13 +266,17 @@ def test_tables_do_not_count_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_certificate(network, certified(network)) == ("optimal", cost, cost, False)
 
 
-def test_changed_proofs_are_refused_or_true(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cases", [False, True], ids=["as it is", "branches"])
+def test_changed_proofs_are_refused_or_true(monkeypatch: pytest.MonkeyPatch, cases: bool) -> None:
     """No change of a step, price, message or bound proves what trying all labellings denies."""
     monkeypatch.setattr(coupling, "BRANCHES", 0)
+    if cases:
+        branched(monkeypatch)
     refused = every = 0
-    for seed in (18, 48, 67, 75, 13):
+    for seed in (48, 73) if cases else (18, 48, 67, 75, 13):
         network = draw(seed, rows=True)
         document, certificate = document_of(network), kept(network)
+        assert cases == ("cases" in str(certificate))
         wanted = best(network) * network.unit
         sign = -1 if network.sense == "max" else 1
         for change in changes(certificate):
