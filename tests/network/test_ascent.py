@@ -146,6 +146,27 @@ def test_ascent_goes_on_from_what_it_led_to() -> None:
         assert cold.bound < first.bound - 1
 
 
+def test_labels_are_divided_by_what_they_use() -> None:
+    """By the amount that separates most at the rows' prices, else by the least decided label."""
+    net = CostNetwork()
+    a, b = net.node("a", net.domain(3)), net.node("b", net.domain(2))
+    net.row({(a, 1): 4, (a, 2): 8, (b, 1): 7}, high=9)
+    network = net.build()
+    work, rows = work_of(network, Limits()), RowSet.of(network)
+    shares = [{0: 0.25, 1: 0.0, 2: 0.75}, {0: 0.9, 1: 0.1}]
+    found = branching.PriceBound(0, rows.one_sided(work), [2.0], {}, shares)
+    assert branching.by_use(work, found) == (0, [[2], [0, 1]])
+    shares[1] = {0: 0.5, 1: 0.5}
+    assert branching.by_use(work, found) == (1, [[1], [0]])
+    free = replace(found, prices=[0.0])
+    assert branching.by_use(work, free) is None
+    assert branching.by_label(work, free) == (1, [[1], [0]])
+    free = replace(free, shares=[shares[0], {0: 0.2, 1: 0.8}])
+    assert branching.by_label(work, free) == (0, [[0, 1], [2]])
+    work.costs[1] = [1, 5]
+    assert branching.by_label(work, None) == (1, [[1], [0]])
+
+
 def test_branches_close_what_prices_leave_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without other search, branches with prices prove the optimum, the deepest first or not."""
     networks = [drawn(seed, nodes=14, labels=4) for seed in range(3)]
