@@ -144,6 +144,10 @@ PATH = Pairwise(
 """The row leaves one labelling of the ends: 0 and 1, worth 3 + 2 with 0 between."""
 
 
+FORBIDDEN = {"parts": 1, "rows": [], "messages": [None, None], "forbid": 100}
+"""What is worth 100 or less is forbidden, so that nothing is left, which proves no more."""
+
+
 @pytest.mark.parametrize(
     ("steps", "found"),
     [
@@ -155,6 +159,7 @@ PATH = Pairwise(
         ([["price", {"parts": 1, "rows": [], "messages": [None, {"at": [1], "put": [1]}]}]], 5),
         ([["cases", [0, [[[0], [["narrow"]]], [[1], [["narrow"]]], [[2], [["narrow"]]]]]]], 5),
         ([["cases", [0, [[[0], [["narrow"]]], [[1, 2], []]]]]], 2 + 0 + 1 + 3 + 2),
+        ([["cases", [0, [[[0, 1, 2], [["price", FORBIDDEN]]]]]]], 100),
         ([["narrow"], ["cases", [0, [[[1, 2, 0], [["leave", [1]]]]]]]], 5),
     ],
 )

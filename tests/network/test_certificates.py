@@ -227,6 +227,7 @@ def test_proofs_of_the_solver_are_kept(monkeypatch: pytest.MonkeyPatch, cells: i
         cost = best(network) * network.unit
         assert check_certificate(network, certificate) == ("optimal", cost, cost, False)
         rules |= {step[0] for step in certificate["evidence"]["steps"]}
+    assert kept(complete(16)) is not None  # under prices, nothing is left that costs less
     last = set() if cells is None else {"cases"}
     assert rules == {"narrow", "price", "move", "leave", "follow", "instead"} | last
 
