@@ -20,8 +20,9 @@ from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.rows import RowSet, settle
 
 HELD = 10**8  # entries of tables of all open branches, beyond which the newest one is next
-LOGGED, DEEPEST = 10**8, 100
-"""Entries of tables of all branches, and how deep they are, while steps of a proof are kept."""
+LOGGED, LONGEST, DEEPEST = 10**8, 10**6, 100
+"""Entries of tables of all branches, and of one, and how deep it is, while steps of a proof are
+kept."""
 
 TRIED, EACH, PER_ENTRY = 5e-3, 0.1, 1.5e-6
 """Effort of a branch without prices, see `Limits.turn`, and of one with prices: for itself, and for
@@ -112,7 +113,8 @@ class Branching:
         """Replace a branch by those that may hold better labellings, the best one last."""
         work, by_costs = branch.work, branch.priced is None
         u, shares = by_use(work, branch.priced) or by_label(work, branch.priced)
-        logged = work.log is not None and self.entries < LOGGED and branch.depth < DEEPEST
+        few = self.entries < LOGGED and branch.entries < LONGEST and branch.depth < DEEPEST
+        logged = few and work.log is not None
         logs = []
         for labels in shares:
             part = work.copy()

@@ -233,7 +233,9 @@ def test_proofs_of_the_solver_are_kept(monkeypatch: pytest.MonkeyPatch, cells: i
 
 
 @pytest.mark.parametrize(
-    "limit", [("LOGGED", 1), ("LOGGED", 10**8), ("DEEPEST", 0)], ids=["few", "all", "none"]
+    "limit",
+    [("LOGGED", 1), ("LOGGED", 10**8), ("LONGEST", 0), ("DEEPEST", 0)],
+    ids=["few", "all", "none", "no levels"],
 )
 def test_large_networks_keep_what_is_proved(
     monkeypatch: pytest.MonkeyPatch, limit: tuple[str, int]
