@@ -115,8 +115,9 @@ def is_network(path: Path) -> bool:
         return False
 
 
+NETWORK_KINDS = ("npz", "cfn", "wcsp", "uai")
 NETWORK_SUFFIXES = tuple(
-    f".{kind}{packed}" for packed in ("", ".gz", ".xz") for kind in ("npz", "cfn", "wcsp", "uai")
+    f".{kind}{packed}" for packed in ("", ".gz", ".xz") for kind in NETWORK_KINDS
 )
 """Suffixes of files that always hold cost networks."""
 
@@ -160,9 +161,16 @@ def read(
         return read_onnx(path, attractions=attractions, dims=dims, training=training)
     if attractions is not None or dims or training is not None:
         raise InputError("attractions, dims and training are for .onnx files only", file=name)
+    if is_network(Path(path)):
+        reason = (
+            "is a cost network, not a graph; layoutopt.network.read and layoutopt solve read it"
+        )
+        raise InputError(reason, file=name)
     if not name.endswith((*SUFFIXES, STDIN)) and not Path(path).is_dir():
         if is_function(name):
             return build(name)
         allowed = f"{', '.join(SUFFIXES)} and module:function"
-        raise InputError(f"unknown file type; allowed: {allowed}", file=name)
+        costs = ", ".join(f".{kind}" for kind in NETWORK_KINDS)
+        reason = f"unknown file type; allowed: {allowed}; for cost networks also {costs}"
+        raise InputError(reason, file=name)
     return read_instance(path)

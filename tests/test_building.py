@@ -121,7 +121,12 @@ def test_files_are_not_mistaken_for_functions(tmp_path: Path) -> None:
     assert not is_function("a:b")
     for text in ("model.txt", "model:", ":build", "a:b:c.txt", "model:1"):
         assert not is_function(text)
-    with refused("unknown file type; allowed: .json, .json.gz, .onnx and module:function"):
+    graphs, costs = ".json, .json.gz, .onnx and module:function", ".npz, .cfn, .wcsp, .uai"
+    with refused(f"unknown file type; allowed: {graphs}; for cost networks also {costs}"):
         read("model.txt")
+    (tmp_path / "net.json").write_text('{"problem": {}}')
+    for name in ("net.json", "net.npz"):
+        with refused("is a cost network, not a graph; layoutopt.network.read and"):
+            read(tmp_path / name)
     with refused("attractions, dims and training are for .onnx files only"):
         read("built_model:build", dims={"batch": 1})
