@@ -287,8 +287,8 @@ class RowAscent:
             state = self._state()
             chosen = self._decoded(priced)
             serving += turn
-            look_now = looking <= LOOKED_FOR * serving
-            if offer is not None and look_now and (step >= FIRST_LOOK or len(chosen) <= FEW):
+            due = looking <= LOOKED_FOR * serving
+            if offer is not None and due and (step >= FIRST_LOOK or len(chosen) <= FEW):
                 careful = self._careful(priced, order, limits)
                 draw.shuffle(order)
                 if careful is not None:

@@ -62,7 +62,6 @@ class RowSearch(Protocol):
 @dataclass(frozen=True)
 class _Branch:
     bound: int
-    number: int
     work: Work
     rows: RowSet
     priced: PriceBound | None
@@ -79,10 +78,10 @@ class Branching:
     def __init__(
         self, search: RowSearch, work: Work, rows: RowSet, priced: PriceBound | None
     ) -> None:
-        self.search, self.count = search, 0
+        self.search = search
         self.entries = 0  # of all branches so far
         least = work.bound() if priced is None else priced.bound
-        self.open = [_Branch(least, 0, work, rows, priced, cells(work), 0)]
+        self.open = [_Branch(least, work, rows, priced, cells(work), 0)]  # the newest one last
 
     @property
     def bound(self) -> int:
@@ -102,9 +101,9 @@ class Branching:
     def _next(self) -> _Branch:
         large = sum(branch.entries for branch in self.open) > HELD
         by_costs = self.open[0].priced is None  # all bounds are weak then: deep branches go first
-        newest = large or by_costs
-        key = (lambda k: -self.open[k].number) if newest else (lambda k: self.open[k].bound)
-        return self.open.pop(min(range(len(self.open)), key=key))
+        if large or by_costs:
+            return self.open.pop()
+        return self.open.pop(min(range(len(self.open)), key=lambda k: self.open[k].bound))
 
     def _useless(self, bound: int) -> bool:
         return self.search.worth is not None and bound >= self.search.worth
@@ -119,7 +118,7 @@ class Branching:
         for labels in shares:
             part = work.copy()
             part.log = [] if logged else None
-            self.count, self.entries = self.count + 1, self.entries + branch.entries
+            self.entries += branch.entries
             limits.spend(TRIED if by_costs else EACH + PER_ENTRY * branch.entries)
             try:
                 for i in set(work.labels(u)).difference(labels):
@@ -136,34 +135,35 @@ class Branching:
 
     def _bounded(self, work: Work, rows: RowSet, parent: _Branch) -> _Branch | None:
         """Return a branch if there may be better labellings in it."""
-        priced, near = None, parent.priced is not None
-        settle(work, rows, self.search.limits, near=near)
+        priced, limits = parent.priced, self.search.limits
+        settle(work, rows, limits, near=priced is not None)
         least = max(parent.bound, work.bound())
-        if self._useless(least) or self._found(work):
+        if not self._stays(work, least):
             return None
-        if parent.priced is not None:
-            priced = self.search.price(work, rows, parent.priced) or parent.priced
+        if priced is not None:
+            priced = self.search.price(work, rows, priced) or priced
             least = max(least, priced.bound)
             if self._useless(least):
                 return None
-            settle(work, rows, self.search.limits, near=True)
+            settle(work, rows, limits, near=True)
             least = max(least, work.bound())
-            if self._useless(least) or self._found(work):
+            if not self._stays(work, least):
                 return None
-        return _Branch(least, self.count, work, rows, priced, cells(work), parent.depth + 1)
+        return _Branch(least, work, rows, priced, cells(work), parent.depth + 1)
 
-    def _found(self, work: Work) -> bool:
-        """Take the labelling if only one is left; return whether that is so."""
-        if work.left():
+    def _stays(self, work: Work, bound: int) -> bool:
+        """Return whether there is more than one labelling left; take it if there is one."""
+        if self._useless(bound):
             return False
-        labels = [0] * len(work.costs)
-        work.restore(labels)
-        self.search.take(labels)
-        return True
+        if not work.left():
+            labels = [0] * len(work.costs)
+            work.restore(labels)
+            self.search.take(labels)
+        return bool(work.left())
 
 
 def refuted(work: Work) -> None:
-    """Note steps that tell everybody that a problem allows no labelling."""
+    """Note steps of a proof that rows and tables forbid all labels of a node."""
     work.note("narrow")
     for u, v, _ in work.edges():
         work.note("move", u, v)

@@ -103,7 +103,7 @@ class _Solver:
         self.best: list[int] | None = None
         self.worth: int | None = None  # cost of the best labelling
         self.log: list[Step] | None = None  # steps of the proof, up to the last prices
-        self.priced = 0  # how often rows were priced
+        self.pricings = 0  # how often rows were priced
         self.ascended = False  # whether rows were priced by dual ascent
         self.nearby: Neighbourhoods | None = None
         if start is not None:
@@ -257,13 +257,13 @@ class _Solver:
         shares: list[dict[int, float]] = [{} for _ in work.costs]
         for u, share in zip(work.left(), found.point, strict=True):
             shares[u] = dict(zip(work.labels(u), share, strict=True))
-        self.priced += 1
-        if linear or (most is not None and self.priced % DIVES == 0):
+        self.pricings += 1
+        if linear or (most is not None and self.pricings % DIVES == 0):
             dive(self, work, rows, shares)  # else the ascent has tried labellings itself
         useful = self.worth is not None and bound < self.worth and not self.limits.over
         worth = self.worth if useful else None
         if work.log is not None:
-            step = priced(work, scale, messages, single, prices, worth)
+            step = price_step(work, scale, messages, single, prices, worth)
             if most is None:
                 self.log = [*work.log, ("price", step)]
             work.note("price", step)
@@ -399,9 +399,9 @@ class _Solver:
         while not limits.over and (around := self.nearby.next()):
             turn = limits.silent().turn(TURN)
             part = _Part(work, rows.part(labels, around), labels, around, turn)
-            better_part = part.improve()
+            improved = part.improve()
             limits.spend(TURN - turn.counted + (OWN_CELLS + cells(part.given)) / SOLVED)
-            if better_part:
+            if improved:
                 self.nearby.better()
                 better = True
                 for u, label in zip(around, part.best or (), strict=True):
@@ -429,7 +429,7 @@ class _Part(_Solver):
         limits: Limits,
     ) -> None:
         self.given, self.rows = part_of(work, nodes, labels), rows
-        self.log, self.ascended, self.priced, self.limits = None, False, 0, limits
+        self.log, self.ascended, self.pricings, self.limits = None, False, 0, limits
         self.best = [labels[u] for u in nodes]
         self.worth = int(self.given.value(self.best))
 
@@ -495,7 +495,7 @@ def _charged(
     return tight, whole
 
 
-def priced(
+def price_step(
     work: Work,
     scale: int,
     messages: Sequence[tuple[list[float], list[float]]],
