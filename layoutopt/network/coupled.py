@@ -396,11 +396,13 @@ class _Solver:
             groups = [group.nodes for group in rows.groups]
             self.nearby = Neighbourhoods(work, self.limits, groups, size=PART)
         labels, taken, better = list(self.best), time.monotonic(), False
+        count = sum(len(group.low) for group in rows.groups)
         while not limits.over and (around := self.nearby.next()):
             turn = limits.silent().turn(TURN)
             part = _Part(work, rows.part(labels, around), labels, around, turn)
             improved = part.improve()
-            limits.spend(TURN - turn.counted + (OWN_CELLS + cells(part.given)) / SOLVED)
+            size = OWN_CELLS + cells(part.given) + count
+            limits.spend(TURN - turn.counted + size / SOLVED)
             if improved:
                 self.nearby.better()
                 better = True
