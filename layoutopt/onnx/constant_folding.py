@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, NDArray[Any]]
 
+INTEGERS = {6: np.int32, 7: np.int64}
+"""Types of integers that hold sizes, by ONNX's numbers."""
+
 LARGEST_PRODUCT = 2**26
 """Bytes of a result of a product or window that is computed."""
 
@@ -270,11 +273,11 @@ def entries_of(
     return entries
 
 
-def known_sizes(entries: Entries | None) -> NDArray[np.int64] | None:
-    """Return entries as numbers if all of them are."""
+def known_sizes(entries: Entries | None, kind: TypeProto | None) -> NDArray[Any] | None:
+    """Return entries as numbers of a type if all of them are."""
     if entries is None or not all(isinstance(size, int) for size in entries.reshape(-1)):
         return None
-    return entries.astype(np.int64)
+    return entries.astype(INTEGERS.get(kind.tensor_type.elem_type if kind else 0, np.int64))
 
 
 def reshape_target(
@@ -339,6 +342,9 @@ def _entries(
         if start is None or stop is None:
             return None
         return data[[*sliced(len(data), start, stop, step or 1)]]
+    if node.op_type == "Cast":
+        small = all(isinstance(size, str | None) or -(2**31) <= size < 2**31 for size in data.flat)
+        return data if attributes["to"] in INTEGERS and small else None
     if node.op_type == "Squeeze" and data.size == 1:
         return data.reshape(())
     return data.reshape(1) if node.op_type == "Unsqueeze" and data.ndim == 0 else None
@@ -354,7 +360,8 @@ def _of(
     if name in entries:
         return entries[name]
     if name in values:
-        return values[name].astype(object) if values[name].dtype == np.int64 else None
+        known = values[name].dtype in INTEGERS.values()
+        return values[name].astype(object) if known else None
     count = elements_of(shape_of(types.get(name)))
     is_list = count is not None and count <= SMALL and len(shape_of(types.get(name)) or ()) == 1
     return _array([None] * (count or 0)) if is_list else None

@@ -418,11 +418,17 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
         kinds = {x.name: x.type for x in every} | {x.name: _type(x) for x in known.initializer}
         own = {x.name: x.type for x in (*graph.value_info, *graph.output)}
         values = known_values(graph)
+        symbols = set[int | str | None]()
         for node in nodes:
             for name, new in _results(node, kinds, values, versions):
                 if name not in own:
                     own[name] = graph.value_info.add(name=name).type
-                told |= fill_type(own[name], new)
+                if fill_type(own[name], new):
+                    told = True
+                    symbols.update(x for x in shape_of(new) or () if isinstance(x, str))
+        for value in known.value_info if symbols else ():  # ONNX would call these sizes otherwise
+            if value.name not in own and not symbols.isdisjoint(shape_of(value.type) or ()):
+                graph.value_info.add().CopyFrom(value)
     return told
 
 

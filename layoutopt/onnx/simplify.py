@@ -612,7 +612,7 @@ class _Simplifier:
         for k, node in enumerate(graph.node):
             self._settle_reshape(graph, node, entries)
             self._settle_range(graph, node, scope)
-            value = known_sizes(entries.get(node.output[0]))
+            value = known_sizes(entries.get(node.output[0]), self.types.get(node.output[0]))
             if node.op_type == "Size" and self.keys.is_standard(node):
                 value = shape_value(node, shape_of(self.types.get(node.input[0])))
             if value is not None:
