@@ -72,13 +72,13 @@ def certify(
         stated = StatedNetwork(document)
         if conflict is not None:
             claim = _refutation(stated, conflict, limits)
+            if claim is None:
+                return None, "it is not proved in time that no labelling is allowed"
+            check_network(document, claim)
         elif choice is not None:
             claim = _optimality(stated, choice.tolist(), limits, network, proof)
         else:
             return None, "there is no labelling"
-        if claim is None:
-            return None, "it is not proved in time that no labelling is allowed"
-        check_network(document, claim)
     except Refused as why:
         return None, f"the network is too large for a certificate ({why})"
     return head | claim, ""
