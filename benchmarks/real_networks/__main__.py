@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.real_networks [--folder FOLDER] [--only REGEX] [--again] [--write]`` needs
 the extras ``onnx`` and ``networks``.  An export that lies in the folder is not made again, nor is
-it measured again; with ``--again`` it is, but for what other optimisers do.
+it measured again; with ``--again`` it is, but for what other optimisers do.  With ``--packages``,
+networks that packages ship take the place of exports, and no framework is needed.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import argparse
 import json
 import platform
 import re
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import measure
+from benchmarks.real_networks import packages
 from benchmarks.real_networks.export import Export, exports, write
 from benchmarks.real_networks.measuring import measured
 from benchmarks.real_networks.table import page, summary, table
@@ -25,20 +28,19 @@ PAGE = Path(__file__).with_name("README.md")
 EXPORT_SECONDS = 600.0
 """Seconds that an exporter may take."""
 
-PACKAGES = (
-    *("layoutopt", "onnxruntime", "onnxsim", "onnxslim", "torch", "timm", "transformers"),
-    *("tensorflow-cpu", "tf2onnx", "onnx"),
-)
+TOOLS = ("layoutopt", "onnxruntime", "onnxsim", "onnxslim", "onnx")
+FRAMEWORKS = ("torch", "timm", "transformers", "tensorflow-cpu", "tf2onnx")
 
 
-def row(export: Export, folder: Path, again: bool) -> dict[str, Any] | None:
-    """Export and measure a network, unless that was done; say what was done."""
+def row(export: Export | packages.Shipped, folder: Path, again: bool) -> dict[str, Any] | None:
+    """Write and measure a network, unless that was done; say what was done."""
     path = folder / f"{export.name}.onnx"
     result = path.with_suffix(".json")
     if not path.with_suffix(".npz").exists():
-        found = measure(write, export, folder, seconds=EXPORT_SECONDS)
+        written = write if isinstance(export, Export) else packages.write
+        found = measure(written, export, folder, seconds=EXPORT_SECONDS)
         if found.failure:
-            print(f"{export.name}: not exported: {found.failure}", flush=True)
+            print(f"{export.name}: not written: {found.failure}", flush=True)
             return None
         result.unlink(missing_ok=True)
     answer: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {}
@@ -49,9 +51,9 @@ def row(export: Export, folder: Path, again: bool) -> dict[str, Any] | None:
     return answer
 
 
-def versions() -> str:
+def versions(names: Sequence[str]) -> str:
     """Return what the figures depend on."""
-    named = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    named = ", ".join(f"{name} {version(name)}" for name in names)
     return f"Python {platform.python_version()}, {named}"
 
 
@@ -62,12 +64,17 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="REGEX")
     parser.add_argument("--again", action="store_true", help="convert once more what was converted")
     parser.add_argument("--write", action="store_true", help="write the page of the documentation")
+    parser.add_argument("--packages", action="store_true", help="take networks that packages ship")
     given = parser.parse_args()
     (given.folder / "converted").mkdir(parents=True, exist_ok=True)
-    wanted = [each for each in exports() if re.search(given.only, each.name)]
+    every = packages.shipped(given.folder) if given.packages else exports()
+    wanted = [each for each in every if re.search(given.only, each.name)]
     rows = [found for each in wanted if (found := row(each, given.folder, given.again))]
+    place = "packages" if given.packages else "results"
     if given.write:
-        PAGE.write_text(page(PAGE.read_text("utf-8"), rows, versions()), "utf-8")
+        told = versions(TOOLS if given.packages else (*TOOLS, *FRAMEWORKS))
+        text = page(PAGE.read_text("utf-8"), rows, told, place)
+        PAGE.write_text(text, "utf-8")
     else:
         print(summary(rows), table(rows), sep="\n\n")
 

@@ -10,7 +10,7 @@ from benchmarks.measure import markdown
 from benchmarks.real_networks.measuring import OPTIMISERS
 
 HEAD = (
-    *("network", "exporter", "nodes", "transposes given", "**layoutopt**", *OPTIMISERS),
+    *("network", "exporter or version", "nodes", "transposes given", "**layoutopt**", *OPTIMISERS),
     *("status", "s", "peak MiB", "difference", "ms before", "ms after", "after / before"),
 )
 
@@ -18,10 +18,10 @@ NOTICED = 0.05
 """Share of the latency from which on a change is counted."""
 
 
-def page(text: str, rows: Sequence[dict[str, Any]], versions: str) -> str:
-    """Return the text of the page with its table, and what it adds up to, written anew."""
+def page(text: str, rows: Sequence[dict[str, Any]], versions: str, place: str = "results") -> str:
+    """Return the text of the page with a table, and what it adds up to, written anew."""
     content = f"{summary(rows)}\n\n{table(rows)}\n\nMeasured with {versions}."
-    pattern = r"(<!-- results -->\n).*?(\n<!-- end of results -->)"
+    pattern = rf"(<!-- {place} -->\n).*?(\n<!-- end of {place} -->)"
     if not re.search(pattern, text, re.DOTALL):
         raise ValueError("the page has no place for the table")
     return re.sub(
@@ -62,7 +62,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
     """Return in words what the table says."""
     done = [row for row in rows if "layoutopt" in row["transposes"]]
     lines = [
-        f"{len(done)} of {len(rows)} exports are converted, "
+        f"{len(done)} of {len(rows)} networks are converted, "
         f"{sum(row['status'] == 'optimal' for row in done)} with proof; "
         f"{_sum(done, 'given'):,} transposes become {_sum(done, 'layoutopt'):,}."
     ]

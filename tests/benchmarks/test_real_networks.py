@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import onnx
 import pytest
 
+from benchmarks.real_networks import packages
 from benchmarks.real_networks.export import exports
 from benchmarks.real_networks.measuring import OPTIMISERS, counts, measured
 from benchmarks.real_networks.table import page, summary, table
@@ -55,6 +57,24 @@ def test_forty_networks_or_more_with_names_of_their_own() -> None:
     assert len({(export.framework, export.exporter) for export in found}) == 4
 
 
+def test_networks_of_wheels_are_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wheels that are there are not downloaded; inputs are drawn, whatever sizes are open."""
+    monkeypatch.setattr(packages, "PACKAGES", ("one-two==1.0", "other==2"))
+    text = NETWORK.replace("float[1, 4, 5, 3] x", "float[N, 4, 5, 3] x")
+    model = onnx.parser.parse_model(text).SerializeToString()
+    (tmp_path / "wheels").mkdir()
+    for wheel in ("one_two-1.0-py3-none-any.whl", "other-2-py3-none-any.whl"):
+        with ZipFile(tmp_path / "wheels" / wheel, "w") as files:
+            files.writestr("data/a-b.onnx", model)
+    [found] = packages.shipped(tmp_path)
+    assert found.name == "one_two-a_b-1.0"
+    packages.write(found, tmp_path)
+    assert counts(tmp_path / f"{found.name}.onnx") == (8, 4)
+    assert np.load(tmp_path / f"{found.name}.npz")["x"].shape[1:] == (4, 5, 3)
+
+
 def test_nodes_are_counted_in_graphs_inside_nodes(tmp_path: Path) -> None:
     """An If has branches with nodes of their own."""
     path = tmp_path / "network.onnx"
@@ -94,7 +114,7 @@ def test_the_page_tells_who_leaves_fewer() -> None:
     """The text around the table stays, and networks on which we are beaten are named."""
     rows = [row("keras-a-tf2onnx-17", 10, 2, 5), row("pytorch-b-dynamo-20", 4, 3, 2)]
     text = page(PAGE, rows, "versions")
-    assert text.startswith("Above.\n\n<!-- results -->\n\n- 2 of 2 exports")
+    assert text.startswith("Above.\n\n<!-- results -->\n\n- 2 of 2 networks")
     assert text.endswith("Measured with versions.\n\n<!-- end of results -->\n\nBelow.\n")
     assert "14 transposes become 5" in summary(rows)
     assert (
