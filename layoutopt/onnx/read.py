@@ -198,7 +198,10 @@ class Trainer:
                 self._go_back(placed, wanted)
         learned = [(name, w) for name, w in self.trained if w.index in self.found]
         if not learned:
-            raise InputError("there is nothing to train: no output follows from an initialiser")
+            raise InputError(
+                "there is nothing to train: no output follows from an initialiser; the values of "
+                "Constant nodes are not trained"
+            )
         for name, w in learned:
             self._update(name, w, STATES[training])
 

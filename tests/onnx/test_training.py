@@ -435,7 +435,8 @@ def test_nothing_to_train(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read(path, training="sgd")
     assert str(caught.value) == (
-        f"{path}: there is nothing to train: no output follows from an initialiser"
+        f"{path}: there is nothing to train: no output follows from an initialiser; the values of "
+        "Constant nodes are not trained"
     )
 
 
