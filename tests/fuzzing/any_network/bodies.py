@@ -44,7 +44,7 @@ def own_name(body: Scope, name: str) -> str:
         return name
     made = body.names.new("t")
     body.nodes.append(helper.make_node("Identity", [name], [made]))
-    body.values[made] = body.visible()[name]
+    body.values[made] = body[name]
     return made
 
 
@@ -77,10 +77,10 @@ def if_node(scope: Scope) -> bool:
         one = branches[0].pick()
         if one is None:
             return False
-        like = branches[0].visible()[one]
+        like = branches[0][one]
         fits = [n for n, v in branches[1].arrays().items() if v.dtype == like.dtype]
         if scope.opset < 11:  # where branches must give equal shapes
-            fits = [n for n in fits if branches[1].visible()[n].shape == like.shape]
+            fits = [n for n in fits if branches[1][n].shape == like.shape]
         if fits:
             pairs.append((one, fits[-1] if draw.random() < 0.6 else draw.choice(fits)))
     if not pairs:
@@ -108,7 +108,7 @@ def loop_node(scope: Scope) -> bool:
     step, go = body.names.new("i"), body.names.new("c")
     inner = [body.names.new("v") for _ in carried]
     body.values[step], body.values[go] = np.array(0), np.array(True)
-    body.values.update((n, scope.visible()[o]) for n, o in zip(inner, carried, strict=True))
+    body.values.update((n, scope[o]) for n, o in zip(inner, carried, strict=True))
     inputs = [info(n, body.values[n], None if draw.random() < 0.3 else "its") for n in inner]
     inputs = [info(step, np.array(0)), info(go, np.array(True)), *inputs]
     grow(body, draw.choice((1, 2, 3)))
@@ -127,9 +127,9 @@ def loop_node(scope: Scope) -> bool:
     if len(set(outputs)) < len(outputs):
         return False
     graph = graph_of(body, "loop", outputs, inputs)
-    count = scope.constant(np.array(draw.choice((1, 2, 3)), np.int64))
+    count = scope.integers(draw.choice((1, 2, 3)))
     first = "" if draw.random() < 0.4 else truth(scope)
-    if first and not scope.visible()[first] and len(outputs) > len(carried) + 1:
+    if first and not scope[first] and len(outputs) > len(carried) + 1:
         return False  # of what no round collects, onnxruntime makes the shape that it has inferred
     made = [scope.names.new("t") for _ in outputs[1:]]
     return scope.add(helper.make_node("Loop", [count, first, *carried], made, body=graph))
@@ -141,14 +141,14 @@ def scan_node(scope: Scope) -> bool:
     if scope.depth >= DEEPEST or name is None or scope.opset < 9:
         return False
     draw = scope.draw
-    data = scope.visible()[name]
+    data = scope[name]
     axis = draw.randrange(data.ndim)
     if not data.size:  # onnxruntime divides by zero
         return False
     body = inner_scope(scope)
     state, element = body.names.new("v"), body.names.new("v")
-    start = scope.constant(scope.number([2, 1], "float32"))
-    body.values[state] = scope.visible()[start]
+    start = scope.drawn([2, 1])
+    body.values[state] = scope[start]
     body.values[element] = data.take(0, axis)
     inputs = [info(n, body.values[n]) for n in (state, element)]
     grow(body, draw.choice((1, 2, 3)))
@@ -166,7 +166,7 @@ def scan_node(scope: Scope) -> bool:
     if draw.random() < 0.4:
         more["scan_input_directions"] = [draw.choice((0, 1))]
     if draw.random() < 0.4:
-        more["scan_output_axes"] = [draw.choice((0, -1, body.visible()[outputs[1]].ndim))]
+        more["scan_output_axes"] = [draw.choice((0, -1, body[outputs[1]].ndim))]
     graph = graph_of(body, "scan", outputs, inputs)
     made = [scope.names.new("t") for _ in outputs]
     node = helper.make_node("Scan", [start, name], made, body=graph, num_scan_inputs=1, **more)
@@ -181,20 +181,20 @@ def scan_of_many(scope: Scope) -> bool:
     first = scope.pick("f", 2, 4)
     if first is None:
         return False
-    steps = scope.visible()[first].shape[draw.randrange(scope.visible()[first].ndim)]
+    steps = scope[first].shape[draw.randrange(scope[first].ndim)]
     fits = [n for n, v in scope.arrays("f", 1, 4).items() if steps in v.shape and v.size]
     if not fits or not steps:
         return False
     scanned = [draw.choice(fits) for _ in range(draw.choice((1, 2, 3)))]
-    axes = [draw.choice([a for a, size in enumerate(scope.visible()[n].shape) if size == steps])
+    axes = [draw.choice([a for a, size in enumerate(scope[n].shape) if size == steps])
             for n in scanned]  # fmt: skip
     starts = [scope.pick("f", 1, 4) or first for _ in range(draw.choice((0, 1, 2)))]
     body = inner_scope(scope)
     held = [body.names.new("v") for _ in starts]
     elements = [body.names.new("v") for _ in scanned]
-    body.values.update((n, scope.visible()[o]) for n, o in zip(held, starts, strict=True))
+    body.values.update((n, scope[o]) for n, o in zip(held, starts, strict=True))
     for name, outer, axis in zip(elements, scanned, axes, strict=True):
-        body.values[name] = scope.visible()[outer].take(0, axis)
+        body.values[name] = scope[outer].take(0, axis)
     inputs = [info(n, body.values[n]) for n in (*held, *elements)]
     grow(body, draw.choice((1, 2, 3)))
     outputs = []
@@ -218,11 +218,10 @@ def scan_of_many(scope: Scope) -> bool:
     collected = outputs[len(held) :]
     if collected and draw.random() < 0.5:
         more["scan_output_axes"] = [
-            draw.randint(0, body.visible()[n].ndim) - draw.choice((0, body.visible()[n].ndim + 1))
-            for n in collected
+            draw.randint(0, body[n].ndim) - draw.choice((0, body[n].ndim + 1)) for n in collected
         ]
         for n, axis in enumerate(more["scan_output_axes"]):
-            rank = body.visible()[collected[n]].ndim + 1
+            rank = body[collected[n]].ndim + 1
             more["scan_output_axes"][n] = max(min(axis, rank - 1), -rank)
     if collected and draw.random() < 0.4:
         more["scan_output_directions"] = [draw.choice((0, 1)) for _ in collected]
@@ -240,7 +239,7 @@ def nested_ifs(scope: Scope) -> bool:
     if scope.depth >= DEEPEST or name is None:
         return False
     draw = scope.draw
-    value = scope.visible()[name]
+    value = scope[name]
     order = draw.sample(range(value.ndim), value.ndim)
     turned = add(scope, "Transpose", [name], perm=order)
     if turned is None:
@@ -267,8 +266,8 @@ def _branch(
     nodes.append(helper.make_node(act, names[:1], names[1:2]))
     nodes.append(helper.make_node("Transpose", names[1:2], names[2:3], perm=order))
     body.nodes += nodes
-    body.values.update(dict.fromkeys(names[:2], scope.visible()[turned].transpose(back)))
-    body.values[names[2]] = scope.visible()[turned]
+    body.values.update(dict.fromkeys(names[:2], scope[turned].transpose(back)))
+    body.values[names[2]] = scope[turned]
     last = names[2]
     if deeper:
         inside = [
@@ -302,7 +301,7 @@ def function(scope: Scope) -> bool:
     body = Scope(draw, scope.opset, Names(draw), scope)
     body.closed = True
     inner = [f"p{n}" for n in range(len(given))]
-    body.values.update((n, scope.visible()[o]) for n, o in zip(inner, given, strict=True))
+    body.values.update((n, scope[o]) for n, o in zip(inner, given, strict=True))
     rank = body.values["p0"].ndim
     order = draw.sample(range(rank), rank)
     attributes = {"order": order} if draw.random() < 0.6 and _turn(body, order) else {}

@@ -88,7 +88,7 @@ def _unknown(scope: Scope) -> bool:
     scope.domains.add(domain)
     made = scope.names.new("t")
     scope.nodes.append(helper.make_node("Twist", [name], [made], domain=domain, axis=1))
-    scope.values[made] = scope.visible()[name]
+    scope.values[made] = scope[name]
     return True
 
 

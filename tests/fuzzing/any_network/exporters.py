@@ -10,12 +10,6 @@ from onnx import TensorProto, helper
 
 from tests.fuzzing.any_network.scope import Scope, add, add_many
 
-Array = Any
-
-
-def _ints(*values: int) -> Array:
-    return np.array(values, np.int64)
-
 
 def _turned(scope: Scope, name: str, order: list[int]) -> str | None:
     return add(scope, "Transpose", [name], perm=order)
@@ -29,19 +23,19 @@ def _reshaped(scope: Scope, name: str, shape: list[int]) -> str | None:
         shape[draw.randrange(len(shape))] = -1
     elif draw.random() < 0.3 and shape:
         got = add(scope, "Shape", [name])
-        own = scope.visible()[name].shape
+        own = scope[name].shape
         if got is not None and shape[0] == own[0]:
-            first = scope.constant(_ints(0))
+            first = scope.integers([0])
             batch = add(scope, "Gather", [got, first], axis=0)
-            rest = scope.constant(_ints(*shape[1:]))
+            rest = scope.integers(shape[1:])
             whole = None if batch is None else add(scope, "Concat", [batch, rest], axis=0)
             if whole is not None:
                 return add(scope, "Reshape", [name, whole])
-    return add(scope, "Reshape", [name, scope.constant(_ints(*shape))])
+    return add(scope, "Reshape", [name, scope.integers(shape)])
 
 
 def _weight(scope: Scope, *shape: int, like: str) -> str:
-    return scope.constant(scope.number(shape, str(scope.visible()[like].dtype)))
+    return scope.drawn(shape, str(scope[like].dtype))
 
 
 def rearranged(scope: Scope) -> bool:
@@ -50,7 +44,7 @@ def rearranged(scope: Scope) -> bool:
     name = scope.pick(None, 2, 4)
     if name is None:
         return False
-    shape, split, groups = scope.visible()[name].shape, list[int](), list[int]()
+    shape, split, groups = scope[name].shape, list[int](), list[int]()
     for size in shape:
         factors = [k for k in range(2, size) if size % k == 0]
         if factors and draw.random() < 0.6:
@@ -81,25 +75,25 @@ def channels_last(scope: Scope) -> bool:
     name = scope.pick("f", 3, 5)
     if name is None:
         return False
-    rank = scope.visible()[name].ndim
+    rank = scope[name].ndim
     first, last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
     made: str | None = name
     if draw.random() < 0.3:
         pads = [0, *(draw.choice((0, 1)) for _ in range(rank - 2)), 0] * 2
         more: dict[str, Any] = {"pads": pads} if scope.opset < 11 else {}
-        reads = [name] if scope.opset < 11 else [name, scope.constant(_ints(*pads))]
+        reads = [name] if scope.opset < 11 else [name, scope.integers(pads)]
         made = add(scope, "Pad", reads, **more)
     made = made and _turned(scope, made, first)
     if made is None:
         return False
-    shape = scope.visible()[made].shape
+    shape = scope[made].shape
     op = draw.choice(("Conv", "Conv", "depthwise", "MaxPool", "AveragePool", "GlobalAveragePool"))
     window = [draw.randint(1, min(2, max(size, 1))) for size in shape[2:]]
     if op in ("Conv", "depthwise"):
         group = max(shape[1], 1) if op == "depthwise" else 1
         weights = _weight(scope, group * draw.choice((1, 2)), shape[1] // group, *window, like=made)
         if draw.random() < 0.3:  # as the training framework has it, transposed for ONNX
-            array = scope.visible()[weights]
+            array = scope[weights]
             order = [*range(2, rank), 1, 0]
             held = scope.constant(np.ascontiguousarray(array.transpose(order)), plain=True)
             weights = _turned(scope, held, np.argsort(order).tolist()) or weights
@@ -109,13 +103,13 @@ def channels_last(scope: Scope) -> bool:
     else:
         made = add(scope, op, [made], kernel_shape=window)
     if made is not None and draw.random() < 0.4:
-        channels = scope.visible()[made].shape[1]
+        channels = scope[made].shape[1]
         vectors = [_weight(scope, channels, like=made) for _ in range(3)]
-        variance = np.abs(scope.visible()[vectors[0]]) + scope.visible()[made].dtype.type(0.5)
+        variance = np.abs(scope[vectors[0]]) + scope[made].dtype.type(0.5)
         made = add(scope, "BatchNormalization", [made, *vectors, scope.constant(variance)])
     made = made and _turned(scope, made, last)
     if made is not None and draw.random() < 0.5:
-        bias = _weight(scope, scope.visible()[made].shape[-1], like=made)
+        bias = _weight(scope, scope[made].shape[-1], like=made)
         made = add(scope, "Add", [made, bias])
     return made is not None and add(scope, "Relu", [made]) is not None
 
@@ -130,32 +124,32 @@ def one_dimension(scope: Scope) -> bool:
     made = made and _turned(scope, made, [0, 3, 1, 2])
     if made is None:
         return False
-    weights = _weight(scope, 2, scope.visible()[made].shape[1], 1, 1, like=made)
+    weights = _weight(scope, 2, scope[made].shape[1], 1, 1, like=made)
     made = add(scope, "Conv", [made, weights])
     made = made and _turned(scope, made, [0, 2, 3, 1])
     if made is None:
         return False
-    one = next((n for n, size in enumerate(scope.visible()[made].shape) if size == 1), None)
+    one = next((n for n, size in enumerate(scope[made].shape) if size == 1), None)
     return one is not None and _squeezed(scope, made, one) is not None
 
 
 def _unsqueezed(scope: Scope, name: str, axis: int) -> str | None:
     if scope.opset < 13:
         return add(scope, "Unsqueeze", [name], axes=[axis])
-    return add(scope, "Unsqueeze", [name, scope.constant(_ints(axis))])
+    return add(scope, "Unsqueeze", [name, scope.integers([axis])])
 
 
 def _squeezed(scope: Scope, name: str, axis: int) -> str | None:
     if scope.opset < 13:
         return add(scope, "Squeeze", [name], axes=[axis])
-    return add(scope, "Squeeze", [name, scope.constant(_ints(axis))])
+    return add(scope, "Squeeze", [name, scope.integers([axis])])
 
 
 def recurrent_batches(scope: Scope) -> bool:
     """A recurrent net that is given batches first, and gives both directions side by side."""
     draw = scope.draw
     name = scope.pick("f", 3, 3)
-    if name is None or scope.visible()[name].dtype != np.float32:
+    if name is None or scope[name].dtype != np.float32:
         return False
     made = _turned(scope, name, [1, 0, 2])
     if made is None:
@@ -163,7 +157,7 @@ def recurrent_batches(scope: Scope) -> bool:
     kind, gates = draw.choice((("LSTM", 4), ("GRU", 3), ("RNN", 1)))
     both, hidden = draw.choice((1, 2)), 2
     inputs = [made, *(_weight(scope, both, gates * hidden, n, like=made)
-                      for n in (scope.visible()[made].shape[2], hidden))]  # fmt: skip
+                      for n in (scope[made].shape[2], hidden))]  # fmt: skip
     names = [scope.names.new("t") for _ in range(draw.choice((1, 2)))]
     direction = "forward" if both == 1 else "bidirectional"
     node = helper.make_node(kind, inputs, names, hidden_size=hidden, direction=direction)
@@ -173,7 +167,7 @@ def recurrent_batches(scope: Scope) -> bool:
         out = _squeezed(scope, names[0], 1)
     else:
         out = _turned(scope, names[0], [0, 2, 1, 3])
-        steps, batch = scope.visible()[names[0]].shape[0], scope.visible()[names[0]].shape[2]
+        steps, batch = scope[names[0]].shape[0], scope[names[0]].shape[2]
         out = out and _reshaped(scope, out, [steps, batch, both * hidden])
     return out is not None and _turned(scope, out, [1, 0, 2]) is not None
 
@@ -184,7 +178,7 @@ def attention_of_ops(scope: Scope) -> bool:
     name = scope.pick("f", 3, 3)
     if name is None:
         return False
-    batch, steps, features = scope.visible()[name].shape
+    batch, steps, features = scope[name].shape
     heads = draw.choice([k for k in range(1, features + 1) if features % k == 0] or [1])
     sides = []
     orders = ([0, 2, 1, 3], draw.choice(([0, 2, 3, 1], [0, 2, 1, 3])), [0, 2, 1, 3])
@@ -199,7 +193,7 @@ def attention_of_ops(scope: Scope) -> bool:
         k = _turned(scope, k, [0, 1, 3, 2])
     if q is None or k is None or v is None:
         return False
-    scale = scope.constant(scope.number([], str(scope.visible()[name].dtype)) + 1)
+    scale = scope.constant(scope.number([], str(scope[name].dtype)) + 1)
     if draw.random() < 0.3:
         q = add(scope, "Mul", [q, scale]) or q
     made = add(scope, "MatMul", [q, k])
@@ -208,7 +202,7 @@ def attention_of_ops(scope: Scope) -> bool:
     if made is not None and draw.random() < 0.4:
         shape = draw.choice(([batch, 1, steps, steps], [steps, steps], [batch, 1, 1, steps]))
         if draw.random() < 0.5 and scope.opset >= 9:
-            mask = scope.constant(scope.number(shape, "bool"))
+            mask = scope.drawn(shape, "bool")
             made = add(scope, "Where", [mask, made, scale]) or made
         else:
             made = add(scope, "Add", [made, _weight(scope, *shape, like=name)]) or made
@@ -224,7 +218,7 @@ def attention(scope: Scope) -> bool:
     name = scope.pick("f", 3, 4)
     if name is None or scope.opset < 23:
         return False
-    value = scope.visible()[name]
+    value = scope[name]
     if str(value.dtype) not in ("float32", "float16"):
         return False
     more: dict[str, Any] = {}
@@ -252,14 +246,14 @@ def attention(scope: Scope) -> bool:
         return False
     k, v = made, made
     if key != [*value.shape]:
-        k, v = (scope.constant(scope.number(key, word)) for _ in range(2))
+        k, v = (scope.drawn(key, word) for _ in range(2))
     elif draw.random() < 0.4:
-        k = scope.constant(scope.number(key, word))
+        k = scope.drawn(key, word)
     inputs, past = [made, k, v, "", "", ""], 0
     if draw.random() < 0.4:
         past = 2
         cache = [batch, heads, past, size]
-        inputs[4:] = [scope.constant(scope.number(cache, word)) for _ in range(2)]
+        inputs[4:] = [scope.drawn(cache, word) for _ in range(2)]
     if draw.random() < 0.4:
         queries = heads if value.ndim == 3 else value.shape[1]
         lead = draw.choice(([], [batch, 1], [1, queries]))
@@ -284,7 +278,7 @@ def attention(scope: Scope) -> bool:
         return False
     if draw.random() < 0.5:
         last = draw.choice(outputs)
-        rank = scope.visible()[last].ndim
+        rank = scope[last].ndim
         _turned(scope, last, [0, 2, 1, 3] if rank == 4 else [1, 0, 2])
     return True
 
@@ -293,9 +287,9 @@ def with_state(scope: Scope) -> bool:
     """Linear attention, a causal convolution, or a gate: ops that recurrent models decode by."""
     draw = scope.draw
     name = scope.pick("f", 3, 3)
-    if name is None or scope.opset < 27 or scope.visible()[name].dtype != np.float32:
+    if name is None or scope.opset < 27 or scope[name].dtype != np.float32:
         return False
-    batch, steps, features = scope.visible()[name].shape
+    batch, steps, features = scope[name].shape
     kind = draw.choice(("LinearAttention", "CausalConvWithState", "SwiGLU"))
     if kind == "SwiGLU":
         turned = _turned(scope, name, [0, 2, 1])
@@ -323,15 +317,15 @@ def rotated(scope: Scope) -> bool:
     name = scope.pick("f", 3, 4)
     if name is None or scope.opset < 23:
         return False
-    value = scope.visible()[name]
+    value = scope[name]
     if draw.random() < 0.4 and scope.opset >= 24:
         axis = draw.choice((-2, 1, 2)[: value.ndim - 1])
         shape = [*value.shape]
         shape[axis] = 1
-        update = scope.constant(scope.number(shape, str(value.dtype)))
+        update = scope.drawn(shape, value.dtype)
         inputs = [name, update]
         if draw.random() < 0.6:
-            inputs.append(scope.constant(_ints(*[0] * len(value))))
+            inputs.append(scope.integers([0] * len(value)))
         mode = draw.choice(("linear", "circular"))
         return add(scope, "TensorScatter", inputs, axis=axis, mode=mode) is not None
     heads = 1
@@ -349,12 +343,12 @@ def rotated(scope: Scope) -> bool:
         more["num_heads"] = heads if value.ndim == 3 else value.shape[1]
     word = str(value.dtype)
     if draw.random() < 0.5:
-        tables = [scope.constant(scope.number((5, size // 2), word)) for _ in range(2)]
+        tables = [scope.drawn((5, size // 2), word) for _ in range(2)]
         places = np.arange(batch * steps).reshape(batch, steps) % 5
         inputs = [name, *tables, scope.constant(places)]
     else:
         inputs = [name]
-        inputs += [scope.constant(scope.number((batch, steps, size // 2), word)) for _ in range(2)]
+        inputs += [scope.drawn((batch, steps, size // 2), word) for _ in range(2)]
     made = name
     if value.ndim == 4 and draw.random() < 0.4:
         made = _turned(scope, name, [0, 2, 1, 3]) or name
@@ -368,7 +362,7 @@ def normalised(scope: Scope) -> bool:
     name = scope.pick("f", 2, 5)
     if name is None:
         return False
-    value = scope.visible()[name]
+    value = scope[name]
     word, rank = str(value.dtype), value.ndim
     kinds = ("layer", "layer", "rms", "group", "group of ops", "layer of ops", "norm of ops", "lp")
     kind = draw.choice((*kinds, "simplified"))
@@ -379,9 +373,9 @@ def normalised(scope: Scope) -> bool:
         op = {"layer": "LayerNormalization", "rms": "RMSNormalization"}.get(kind, "")
         if scope.opset < {"layer": 17, "rms": 23}.get(kind, 7):
             return False
-        inputs = [name, scope.constant(scope.number(shape, word))]
+        inputs = [name, scope.drawn(shape, word)]
         if kind == "layer" and draw.random() < 0.6:
-            inputs.append(scope.constant(scope.number(shape, word)))
+            inputs.append(scope.drawn(shape, word))
         outputs = [scope.names.new("t")]
         if kind == "layer" and draw.random() < 0.4:
             outputs.append(scope.names.new("t") if draw.random() < 0.6 else "")
@@ -399,15 +393,15 @@ def normalised(scope: Scope) -> bool:
             if scope.opset < 18:
                 return False
             count = groups if scope.opset < 21 else channels
-            vectors = [scope.constant(scope.number([count], word)) for _ in range(2)]
+            vectors = [scope.drawn([count], word) for _ in range(2)]
             found = add(scope, "GroupNormalization", [name, *vectors], num_groups=groups)
             return found is not None
         made = _reshaped(scope, name, [value.shape[0], groups, value.size // len(value) // groups])
-        vectors = [scope.constant(scope.number([groups], word)) for _ in range(2)]
+        vectors = [scope.drawn([groups], word) for _ in range(2)]
         made = made and add(scope, "InstanceNormalization", [made, *vectors])
         got = made and add(scope, "Shape", [name])
         made = got and add(scope, "Reshape", [str(made), got])
-        scale = scope.constant(scope.number([channels, *[1] * (rank - 2)], word))
+        scale = scope.drawn([channels, *[1] * (rank - 2)], word)
         return made is not None and add(scope, "Mul", [made, scale]) is not None
     if kind == "layer of ops":
         axis = draw.choice((-1, 1))
@@ -421,7 +415,7 @@ def normalised(scope: Scope) -> bool:
         spread = spread and add(scope, "Sqrt", [spread])
         made = spread and add(scope, "Div", [str(apart), spread])
         tail = [value.shape[axis], *[1] * (rank - 2 if axis == 1 else 0)]
-        scale = scope.constant(scope.number(tail, word))
+        scale = scope.drawn(tail, word)
         return made is not None and add(scope, "Mul", [made, scale]) is not None
     length = _reduced(scope, "ReduceL2", name, draw.choice((-1, 1)))
     small = scope.constant(np.array(0.25, word))
@@ -437,10 +431,10 @@ def normalised(scope: Scope) -> bool:
 def _reduced(scope: Scope, op: str, name: str, axis: int) -> str | None:
     since = 13 if op == "ReduceSum" else 18
     if scope.opset < 11:
-        axis %= scope.visible()[name].ndim
+        axis %= scope[name].ndim
     if scope.opset < since:
         return add(scope, op, [name], axes=[axis], keepdims=1)
-    return add(scope, op, [name, scope.constant(_ints(axis))], keepdims=1)
+    return add(scope, op, [name, scope.integers([axis])], keepdims=1)
 
 
 Quantised = tuple[str, list[str], dict[str, Any]]
@@ -450,9 +444,9 @@ Quantised = tuple[str, list[str], dict[str, Any]]
 def _quantise(scope: Scope, name: str, axis: int | None = None) -> Quantised | None:
     """Quantise a value, by one scale or by those of an axis."""
     draw = scope.draw
-    value = scope.visible()[name]
+    value = scope[name]
     shape = [] if axis is None else [value.shape[axis]]
-    scale = scope.constant(np.abs(scope.number(shape, "float32")) + np.float32(0.25))
+    scale = scope.constant(np.abs(scope.number(shape)) + np.float32(0.25))
     zero = scope.constant(np.abs(scope.number(shape, draw.choice(("uint8", "int8")))))
     given = draw.choice((axis, axis - value.ndim)) if axis is not None else None
     more = {} if given is None else {"axis": given}
@@ -464,9 +458,9 @@ def around_quantised(scope: Scope) -> bool:
     """An op between a DequantizeLinear and a QuantizeLinear, by scales of axes, and transposes."""
     draw = scope.draw
     name = scope.pick("f", 2, 4, varying=True)
-    if scope.opset < 13 or name is None or scope.visible()[name].dtype != np.float32:
+    if scope.opset < 13 or name is None or scope[name].dtype != np.float32:
         return False
-    rank = scope.visible()[name].ndim
+    rank = scope[name].ndim
     got = _quantise(scope, name, draw.choice((None, draw.randrange(rank))))
     if got is None:
         return False
@@ -479,7 +473,7 @@ def around_quantised(scope: Scope) -> bool:
         return False
     if draw.random() < 0.6:
         x = _turned(scope, x, draw.sample(range(rank), rank)) or x
-    shape = scope.visible()[x].shape
+    shape = scope[x].shape
     ops: dict[str, Callable[[], str | None]] = {
         "none": lambda: x,
         "Relu": lambda: add(scope, "Relu", [x]),
@@ -496,7 +490,7 @@ def around_quantised(scope: Scope) -> bool:
         "Reshape": lambda: _reshaped(scope, x, [shape[0] * shape[1], *shape[2:]]),
         "Add": lambda: add(scope, "Add", [x, *_held(scope, shape[1:], None)]),
         "Gather": lambda: add(
-            scope, "Gather", [x, scope.constant(_ints(0, -1))], axis=draw.randrange(rank)
+            scope, "Gather", [x, scope.integers([0, -1])], axis=draw.randrange(rank)
         ),
         "Resize": lambda: add(
             scope, "Resize", [x, "", scope.constant(np.array([1, 1, 2, 2][:rank], np.float32))]
@@ -507,7 +501,7 @@ def around_quantised(scope: Scope) -> bool:
     y = ops[draw.choice(list(ops))]()
     if y is None:
         return False
-    wide = scope.visible()[y].ndim
+    wide = scope[y].ndim
     if draw.random() < 0.5 and wide > 1:
         y = _turned(scope, y, draw.sample(range(wide), wide)) or y
     got = _quantise(scope, y, draw.choice((None, draw.randrange(wide))))
@@ -519,9 +513,9 @@ def around_quantised(scope: Scope) -> bool:
 
 def _held(scope: Scope, shape: tuple[int, ...], axis: int | None) -> list[str]:
     """Return a weight that is held as integers, with a scale for each entry of an axis or one."""
-    integers = scope.constant(scope.number(shape, "int8"))
+    integers = scope.drawn(shape, "int8")
     sizes = [] if axis is None else [shape[axis]]
-    scale = scope.constant(np.abs(scope.number(sizes, "float32")) + np.float32(0.25))
+    scale = scope.constant(np.abs(scope.number(sizes)) + np.float32(0.25))
     inputs = [integers, scale]
     if scope.draw.random() < 0.6:
         inputs.append(scope.constant(np.zeros(sizes, np.int8)))
@@ -536,7 +530,7 @@ def activated(scope: Scope) -> bool:
     name = scope.pick("f", 1, 5)
     if name is None:
         return False
-    word = str(scope.visible()[name].dtype)
+    word = str(scope[name].dtype)
 
     def number(value: float) -> str:
         return scope.constant(np.array(value, word))
@@ -554,12 +548,12 @@ def activated(scope: Scope) -> bool:
     if kind == "hardswish":
         made = add(scope, "HardSigmoid", [name], alpha=0.25)
         return made is not None and add(scope, "Mul", [name, made]) is not None
-    size = scope.visible()[name].shape[-1]
+    size = scope[name].shape[-1]
     if kind == "biased":
         made = add(scope, "MatMul", [name, _weight(scope, size, 3, like=name)])
         made = made and add(scope, "Add", [made, _weight(scope, 3, like=name)])
         return made is not None and add(scope, "Relu", [made]) is not None
-    axes = [n for n in range(scope.visible()[name].ndim) if n > 1]
+    axes = [n for n in range(scope[name].ndim) if n > 1]
     mean: str | None = name
     for axis in axes:
         mean = mean and _reduced(scope, "ReduceMean", mean, axis)
@@ -570,14 +564,14 @@ def activated(scope: Scope) -> bool:
 def embedded(scope: Scope) -> bool:
     """Rows of a table, whose axes are then brought into another order."""
     draw = scope.draw
-    table = scope.constant(scope.number((5, draw.choice((2, 3))), "float32"))
+    table = scope.drawn((5, draw.choice((2, 3))))
     shape = [draw.choice((1, 2, 3)) for _ in range(draw.choice((1, 2)))]
     places = np.random.default_rng(draw.randrange(99)).integers(-5, 5, shape)
     ids = scope.given(places)
     made = add(scope, "Gather", [table, ids])
     if made is None:
         return False
-    rank = scope.visible()[made].ndim
+    rank = scope[made].ndim
     made = _turned(scope, made, draw.sample(range(rank), rank))
     if made is not None and draw.random() < 0.5:
         again = add(scope, "MatMul", [made, table])  # a tied table, if sizes allow

@@ -15,7 +15,6 @@ from layoutopt.onnx.runtime import RunError, Session
 from tests.fuzzing.any_network.scope import SECONDS, Scope, add, add_many
 
 MICROSOFT = "com.microsoft"
-Array = Any
 
 
 def optimised(model: ModelProto, level: str) -> ModelProto | None:
@@ -28,10 +27,6 @@ def optimised(model: ModelProto, level: str) -> ModelProto | None:
                 return onnx.load(path)
         except (RunError, OSError):
             return None
-
-
-def _ints(*values: int) -> Array:
-    return np.array(values, np.int64)
 
 
 def _one(scope: Scope, op: str, inputs: list[str], count: int = 1, **more: Any) -> bool:
@@ -54,16 +49,16 @@ def fused_product(scope: Scope) -> bool:
     name = scope.pick("f", 2, 4)
     if name is None:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     word = str(data.dtype)
     if data.ndim == 2 and draw.random() < 0.3:
         flags = {"transA": draw.choice((0, 1)), "transB": draw.choice((0, 1))}
         rows = data.shape[flags["transA"] - 1]
-        w = scope.constant(scope.number((3, rows) if flags["transB"] else (rows, 3), word))
+        w = scope.drawn((3, rows) if flags["transB"] else (rows, 3), word)
         inputs = [
             name,
             w,
-            *([scope.constant(scope.number([3], word))] if draw.random() < 0.5 else []),
+            *([scope.drawn([3], word)] if draw.random() < 0.5 else []),
         ]
         return _one(scope, "FusedGemm", inputs, activation="Relu", **flags)
     flags = {word: draw.choice((0, 1)) for word in ("transA", "transB")}
@@ -82,7 +77,7 @@ def fused_product(scope: Scope) -> bool:
     if draw.random() < 0.2:
         other = other[-2:]
         flags["transBatchB"] = 0
-    inputs = [name, scope.constant(scope.number(other, word))]
+    inputs = [name, scope.drawn(other, word)]
     return _one(scope, "FusedMatMul", inputs, alpha=draw.choice((1.0, 0.5)), **flags)
 
 
@@ -90,14 +85,14 @@ def fused_convolution(scope: Scope) -> bool:
     """A convolution with what is added behind it and its activation."""
     draw = scope.draw
     name = scope.pick("f", 3, 4)
-    if name is None or scope.visible()[name].dtype != np.float32:
+    if name is None or scope[name].dtype != np.float32:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     channels, ones = data.shape[1], [1] * (data.ndim - 2)
-    w = scope.constant(scope.number((channels, channels, *ones), "float32"))
-    inputs = [name, w, scope.constant(scope.number([channels], "float32"))]
+    w = scope.drawn((channels, channels, *ones))
+    inputs = [name, w, scope.drawn([channels])]
     if draw.random() < 0.5:
-        inputs.append(scope.constant(scope.number(data.shape, "float32")))
+        inputs.append(scope.drawn(data.shape))
     activation, given = draw.choice((("Relu", []), ("LeakyRelu", [0.5]), ("Clip", [0.0, 2.0])))
     more = {"activation_params": given} if given else {}
     return _one(scope, "FusedConv", inputs, activation=activation, **more)
@@ -109,10 +104,10 @@ def skipped(scope: Scope) -> bool:
     name = scope.pick("f", 2, 3)
     if name is None:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     word, size = str(data.dtype), data.shape[-1]
-    vectors = [scope.constant(scope.number([size], word)) for _ in range(3)]
-    other = name if draw.random() < 0.5 else scope.constant(scope.number(data.shape, word))
+    vectors = [scope.drawn([size], word) for _ in range(3)]
+    other = name if draw.random() < 0.5 else scope.drawn(data.shape, word)
     if draw.random() < 0.3:
         order = draw.sample(range(data.ndim), data.ndim)
         held = scope.constant(np.ascontiguousarray(data.transpose(np.argsort(order))))
@@ -127,16 +122,16 @@ def quantised_product(scope: Scope) -> bool:
     """A product of integers that are made of numbers, or that numbers are made of."""
     draw = scope.draw
     name = scope.pick("f", 2, 4)
-    if name is None or scope.visible()[name].dtype != np.float32 or scope.opset < 11:
+    if name is None or scope[name].dtype != np.float32 or scope.opset < 11:
         return False
-    inner = scope.visible()[name].shape[-1]
+    inner = scope[name].shape[-1]
     columns = draw.choice((1, 2, 3))
-    w = scope.constant(scope.number((inner, columns), draw.choice(("int8", "uint8"))))
+    w = scope.drawn((inner, columns), draw.choice(("int8", "uint8")))
     sizes = draw.choice(([], [columns]))
-    scale = scope.constant(np.abs(scope.number(sizes, "float32")) + np.float32(0.25))
-    zero = scope.constant(np.zeros(sizes, scope.visible()[w].dtype))
-    bias = scope.constant(scope.number([columns], "float32"))
-    if scope.visible()[name].size and draw.random() < 0.5:  # a sum of nothing is left unwritten
+    scale = scope.constant(np.abs(scope.number(sizes)) + np.float32(0.25))
+    zero = scope.constant(np.zeros(sizes, scope[w].dtype))
+    bias = scope.drawn([columns])
+    if scope[name].size and draw.random() < 0.5:  # a sum of nothing is left unwritten
         inputs = [name, w, scale, draw.choice((zero, ""))]
         inputs += [bias] if draw.random() < 0.5 else []
         return _one(scope, "DynamicQuantizeMatMul", inputs)
@@ -156,24 +151,20 @@ def heads(scope: Scope) -> bool:
     """Attention of whole heads, with its caches."""
     draw = scope.draw
     name = scope.pick("f", 3, 3)
-    if name is None or scope.visible()[name].dtype != np.float32:
+    if name is None or scope[name].dtype != np.float32:
         return False
-    batch, steps, features = scope.visible()[name].shape
+    batch, steps, features = scope[name].shape
     count = draw.choice([k for k in range(1, features + 1) if features % k == 0] or [1])
     if draw.random() < 0.3:
-        w = scope.constant(scope.number((features, 3 * features), "float32"))
-        bias = scope.constant(scope.number([3 * features], "float32"))
+        w = scope.drawn((features, 3 * features))
+        bias = scope.drawn([3 * features])
         return _one(scope, "Attention", [name, w, bias], draw.choice((1, 2)), num_heads=count)
-    k = (
-        name
-        if draw.random() < 0.5
-        else scope.constant(scope.number((batch, steps, features), "float32"))
-    )
+    k = name if draw.random() < 0.5 else scope.drawn((batch, steps, features))
     turned = add(scope, "Transpose", [name], perm=[1, 0, 2])
     again = turned and add(scope, "Transpose", [turned], perm=[1, 0, 2])
     inputs = [again or name, k, k]
     if draw.random() < 0.3:
-        bias = scope.constant(scope.number([3 * features], "float32"))
+        bias = scope.drawn([3 * features])
         inputs.append(bias)
     return _one(scope, "MultiHeadAttention", inputs, draw.choice((1, 3)), num_heads=count)
 
@@ -184,15 +175,15 @@ def others(scope: Scope) -> bool:
     name = scope.pick("f", 1, 4)
     if name is None:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     word, rank = str(data.dtype), data.ndim
     last = data.shape[-1:]
     tests: dict[str, Callable[[], tuple[list[str], dict[str, Any]]]] = {
         "Unique": lambda: ([name], {}),
         "QuickGelu": lambda: ([name], {"alpha": 0.5}),
-        "FastGelu": lambda: ([name, scope.constant(scope.number(last, word))], {}),
-        "GatherND": lambda: ([name, scope.constant(_ints(0, 0).reshape(2, 1))], {}),
-        "Trilu": lambda: ([name, scope.constant(_ints(1).reshape(()))], {"upper": 1}),
+        "FastGelu": lambda: ([name, scope.drawn(last, word)], {}),
+        "GatherND": lambda: ([name, scope.integers([[0], [0]])], {}),
+        "Trilu": lambda: ([name, scope.integers(1)], {"upper": 1}),
         "CropAndResize": lambda: (
             [name, *(scope.constant(x) for x in (
                 np.array([[0, 0, 1, 1]], word), np.zeros(1, np.int32), np.array([2, 2], np.int32)
@@ -201,8 +192,8 @@ def others(scope: Scope) -> bool:
         ),
         "UnfoldTensor": lambda: ([name], {"dim": rank - 1, "size": 1, "step": 1}),
         "ConvTransposeWithDynamicPads": lambda: (
-            [name, scope.constant(scope.number((data.shape[1], 2, 1, 1), word)),
-             scope.constant(_ints(0, 0, 0, 0))],
+            [name, scope.drawn((data.shape[1], 2, 1, 1), word),
+             scope.integers([0, 0, 0, 0])],
             {},
         ),
         "CDist": lambda: ([name, name], {"metric": "euclidean"}),
@@ -210,7 +201,7 @@ def others(scope: Scope) -> bool:
             [name, scope.constant(np.array(0.25, word)), scope.constant(np.array(3, np.uint8))], {}
         ),
         "Pad": lambda: (
-            [name, scope.constant(_ints(*[1, 0] * rank)), scope.constant(np.array(1, word))],
+            [name, scope.integers([1, 0] * rank), scope.constant(np.array(1, word))],
             {"mode": draw.choice(("constant", "edge"))},
         ),
     }  # fmt: skip

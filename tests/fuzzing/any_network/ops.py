@@ -80,7 +80,7 @@ def _node(scope: Scope, schema: Any) -> NodeProto | None:
             name = _operand(scope, allowed, first, low, high, schema.name)
             if name is None:
                 return None
-            value = scope.visible()[name]
+            value = scope[name]
             if first is None:
                 first = value
             if formal.type_str in dtypes:
@@ -154,7 +154,7 @@ def _operand(
         and (first is None or _fits_one_way(op, value.shape, first.shape))
         and (value.size or not op.startswith(("Reduce", "Arg")))  # onnxruntime errs in shapes
     ]
-    same = [n for n in fits if first is not None and scope.visible()[n].shape == first.shape]
+    same = [n for n in fits if first is not None and scope[n].shape == first.shape]
     if fits and (first is None or draw.random() < 0.65):
         best = same if same and draw.random() < 0.5 else fits
         return best[max(draw.randrange(len(best)), draw.randrange(len(best)))]
@@ -166,7 +166,7 @@ def _operand(
     else:
         shape = [1 if draw.random() < 0.2 else size for size in first.shape]
         shape = shape[draw.choice((0, 0, 0, draw.randint(0, len(shape)))) :]
-    return scope.constant(scope.number(shape, word))
+    return scope.drawn(shape, word)
 
 
 def _meets(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -290,11 +290,11 @@ OPERANDS: dict[tuple[str, str], Callable[[Scope, Any], Any]] = {
     ("ScatterElements", "indices"): _like_indices,
     ("Scatter", "indices"): _like_indices,
     ("ScatterND", "indices"): lambda s, f: _ints([[0] * max(f.ndim, 1)]),
-    ("ScatterND", "updates"): lambda s, f: s.number([1], str(f.dtype)),
+    ("ScatterND", "updates"): lambda s, f: s.number([1], f.dtype),
     ("Unsqueeze", "axes"): lambda s, f: _ints(s.draw.sample(range(f.ndim + 1), 1)),
     ("Squeeze", "axes"): lambda s, f: _ints([n for n, size in enumerate(f.shape) if size == 1]),
     ("OneHot", "values"): lambda s, f: np.array([0, 1], np.float32),
-    ("Pad", "constant_value"): lambda s, f: s.number([], str(f.dtype)),
+    ("Pad", "constant_value"): lambda s, f: s.number([], f.dtype),
     ("Clip", "min"): lambda s, f: np.array(0).astype(f.dtype),
     ("Clip", "max"): lambda s, f: np.array(2).astype(f.dtype),
     ("Dropout", "ratio"): lambda s, f: np.array(s.draw.choice((0, 0, 0.5)), np.float32),

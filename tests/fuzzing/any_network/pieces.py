@@ -31,7 +31,7 @@ def transpose(scope: Scope) -> bool:
     name = scope.pick(None, 2, 6)
     if name is None:
         return False
-    rank = scope.visible()[name].ndim
+    rank = scope[name].ndim
     draw = scope.draw
     order = draw.sample(range(rank), rank)
     if rank > 2 and draw.random() < 0.6:
@@ -62,18 +62,18 @@ def convolution(scope: Scope) -> bool:
     name = scope.pick("f" if kind != "ConvInteger" else "iu", 3, 5)
     if name is None:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     channels = data.shape[1]
     group = draw.choice((1, 1, channels)) or 1
     window = [draw.randint(1, min(3, max(size, 1))) for size in data.shape[2:]]
     shape = [draw.choice((1, 2, 4)) * group, max(channels // group, 1), *window]
     if kind == "ConvTranspose":
         shape[:2] = [channels, draw.choice((1, 2))]
-    weights = scope.constant(scope.number(shape, str(data.dtype)))
+    weights = scope.drawn(shape, data.dtype)
     outputs = shape[1] * group if kind == "ConvTranspose" else shape[0]
     inputs = [name, weights]
     if kind != "ConvInteger" and draw.random() < 0.4:
-        inputs.append(scope.constant(scope.number([outputs], str(data.dtype))))
+        inputs.append(scope.drawn([outputs], data.dtype))
     more: dict[str, Any] = {"group": group} if draw.random() < 0.9 or group > 1 else {}
     if draw.random() < 0.4:
         more["pads"] = [draw.choice((0, 1)) for _ in window] * 2
@@ -92,23 +92,23 @@ def product(scope: Scope) -> bool:
     name = scope.pick("f", 1, 5)
     if name is None:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     word, inner = str(data.dtype), data.shape[-1]
     if data.ndim == 2 and draw.random() < 0.5:
         flags = {"transA": draw.choice((0, 1)), "transB": draw.choice((0, 1))}
         rows = data.shape[flags["transA"] - 1]
         shape = (3, rows) if flags["transB"] else (rows, 3)
-        inputs = [name, scope.constant(scope.number(shape, word))]
+        inputs = [name, scope.drawn(shape, word)]
         if scope.opset < 11 or draw.random() < 0.5:
             bias = draw.choice(([3], [1, 3], [], [data.shape[1 - flags["transA"]], 1]))
-            inputs.append(scope.constant(scope.number(bias, word)))
+            inputs.append(scope.drawn(bias, word))
         more: dict[str, Any] = {k: v for k, v in flags.items() if v or draw.random() < 0.3}
         return add(scope, "Gemm", inputs, alpha=draw.choice((1.0, 0.5)), **more) is not None
     if data.ndim == 3 and draw.random() < 0.2 and scope.opset >= 12:
         equation = draw.choice(("bij,bkj->bik", "bij->bji", "bij,bjk->bik", "bij,bij->b"))
         second = name
         if equation == "bij,bjk->bik":
-            second = scope.constant(scope.number((data.shape[0], inner, 2), word))
+            second = scope.drawn((data.shape[0], inner, 2), word)
         inputs = [name] if "," not in equation else [name, second]
         return add(scope, "Einsum", inputs, equation=equation) is not None
     if draw.random() < 0.4 and data.ndim > 1:
@@ -116,7 +116,7 @@ def product(scope: Scope) -> bool:
         other = add(scope, "Transpose", [name], perm=order)
     else:
         lead = data.shape[: -2 if data.ndim > 2 and draw.random() < 0.3 else 0]
-        other = scope.constant(scope.number((*lead, inner, draw.choice((1, 2, 3))), word))
+        other = scope.drawn((*lead, inner, draw.choice((1, 2, 3))), word)
     if other is None:
         return False
     inputs = [name, other] if draw.random() < 0.8 else [other, name]
@@ -127,15 +127,13 @@ def weight(scope: Scope) -> bool:
     """A weight that is read behind a transpose, maybe by two."""
     draw = scope.draw
     rank = draw.randint(2, 4)
-    array = scope.number([draw.choice((1, 2, 3)) for _ in range(rank)], "float32")
+    array = scope.number([draw.choice((1, 2, 3)) for _ in range(rank)])
     name = scope.constant(array)
     turned = add(scope, "Transpose", [name], perm=draw.sample(range(rank), rank))
     if turned is None:
         return False
     for read in draw.choice(((turned,), (turned, name))):
-        same = [
-            n for n, v in scope.arrays("f", 1).items() if v.shape == scope.visible()[read].shape
-        ]
+        same = [n for n, v in scope.arrays("f", 1).items() if v.shape == scope[read].shape]
         add(scope, draw.choice(("Add", "Mul")), [draw.choice(same), read])
     return True
 
@@ -146,7 +144,7 @@ def sliced(scope: Scope) -> bool:
     name = scope.pick(None, 1, 5)
     if name is None:
         return False
-    shape = scope.visible()[name].shape
+    shape = scope[name].shape
     axes = draw.sample(range(len(shape)), draw.randint(1, len(shape)))
     starts = [draw.choice((0, 0, 1, -1, -2, shape[a])) for a in axes]
     ends = [draw.choice((shape[a], 2**31 - 1, -1, 1, 2**62)) for a in axes]
@@ -177,7 +175,7 @@ def shapes(scope: Scope) -> bool:
     name = scope.pick(None, 1, 5)
     if name is None:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     got = add(scope, "Shape", [name])
     if got is None:
         return False
@@ -189,30 +187,30 @@ def shapes(scope: Scope) -> bool:
             return add(scope, "Add", [name, made]) is not None
         return made is not None
     if kind == "expand" and scope.opset >= 8:
-        one = scope.constant(scope.number([1], str(data.dtype) if data.dtype != object else "str"))
+        one = scope.drawn([1], str(data.dtype) if data.dtype != object else "str")
         return add(scope, "Expand", [one, got]) is not None
     if kind == "same":
         other = [n for n, v in scope.arrays().items() if v.size == data.size]
         return add(scope, "Reshape", [draw.choice(other), got]) is not None
     if kind == "turned":
         order = draw.sample(range(data.ndim), data.ndim)
-        where = scope.constant(np.array(order, np.int64))
+        where = scope.integers(order)
         turned = add(scope, "Gather", [got, where], axis=0)
         return turned is not None and add(scope, "Reshape", [name, turned]) is not None
     if kind == "merge":
         axis = draw.randrange(data.ndim)
-        size = add(scope, "Gather", [got, scope.constant(np.array([axis], np.int64))], axis=0)
-        rest = scope.constant(np.array([-1], np.int64))
+        size = add(scope, "Gather", [got, scope.integers([axis])], axis=0)
+        rest = scope.integers([-1])
         if size is None:
             return False
         parts = [size, rest] if draw.random() < 0.6 else [rest, size]
         shape = add(scope, "Concat", parts, axis=0)
         return shape is not None and add(scope, "Reshape", [name, shape]) is not None
     if kind == "grow":
-        two = add(scope, "Mul", [got, scope.constant(np.array([1] * data.ndim, np.int64))])
+        two = add(scope, "Mul", [got, scope.integers([1] * data.ndim)])
         return two is not None and add(scope, "Reshape", [name, two]) is not None
     if kind == "slice" and scope.opset >= 10:
-        ends = [scope.constant(np.array([n], np.int64)) for n in (draw.randrange(2), data.ndim)]
+        ends = [scope.integers([n]) for n in (draw.randrange(2), data.ndim)]
         tail = add(scope, "Slice", [got, *ends])
         return tail is not None and add(scope, "Cast", [tail], to=TensorProto.FLOAT) is not None
     size = add(scope, "Size", [name])
@@ -232,12 +230,12 @@ def reshaped(scope: Scope) -> bool:
     shape = list(scope.values[last].shape)
     n = draw.randrange(len(shape) - 1)
     new = [*shape[:n], shape[n] * shape[n + 1], *shape[n + 2 :]]
-    wanted = scope.constant(np.array(new, np.int64))
+    wanted = scope.integers(new)
     merged = add(scope, "Reshape", [last, wanted])
     if merged is None:
         return False
     if draw.random() < 0.6:
-        wanted = scope.constant(np.array(shape, np.int64))
+        wanted = scope.integers(shape)
         split = add(scope, "Reshape", [merged, wanted])
         order = draw.sample(range(len(shape)), len(shape))
         return split is not None and add(scope, "Transpose", [split], perm=order) is not None
@@ -261,7 +259,7 @@ def quantised(scope: Scope) -> bool:
     """A quantised op between QuantizeLinear and DequantizeLinear, the standard's or Microsoft's."""
     draw = scope.draw
     name = scope.pick("f", 2, 4, varying=True)
-    if scope.opset < 10 or name is None or scope.visible()[name].dtype != np.float32:
+    if scope.opset < 10 or name is None or scope[name].dtype != np.float32:
         return False
     kind = draw.choice((np.uint8, np.int8))
     scale = scope.constant(np.array(0.25, np.float32))
@@ -269,10 +267,10 @@ def quantised(scope: Scope) -> bool:
     q = add(scope, "QuantizeLinear", [name, scale, zero])
     if q is None:
         return False
-    if draw.random() < 0.5 and scope.visible()[q].ndim > 1:
-        rank = scope.visible()[q].ndim
+    if draw.random() < 0.5 and scope[q].ndim > 1:
+        rank = scope[q].ndim
         q = add(scope, "Transpose", [q], perm=draw.sample(range(rank), rank)) or q
-    data = scope.visible()[q]
+    data = scope[q]
     one = [q, scale, zero]
     made: str | None = q
     op = draw.choice(("none", "conv", "matmul", "add", "mul", "act", "pool", "concat", "softmax",
@@ -283,28 +281,28 @@ def quantised(scope: Scope) -> bool:
             scope.root().domains.add(MICROSOFT)
             more = {"domain": MICROSOFT, "channels_last": draw.choice((0, 1))}
         channels = data.shape[3 if more.get("channels_last") else 1]
-        w = scope.constant(scope.number((2, channels, 1, 1), str(np.dtype(kind))))
+        w = scope.drawn((2, channels, 1, 1), kind)
         made = add(scope, "QLinearConv", [*one, w, scale, zero, scale, zero], **more)
     elif op == "matmul":
-        w = scope.constant(scope.number((data.shape[-1], 2), str(np.dtype(kind))))
+        w = scope.drawn((data.shape[-1], 2), kind)
         made = add(scope, "QLinearMatMul", [*one, w, scale, zero, scale, zero])
     elif op != "none":
         scope.root().domains.add(MICROSOFT)
         if op in ("add", "mul"):
-            w = scope.constant(scope.number(data.shape[draw.choice((0, 1)) :], str(data.dtype)))
+            w = scope.drawn(data.shape[draw.choice((0, 1)) :], data.dtype)
             inputs = [*one, w, scale, zero, scale, zero]
             made = add(scope, f"QLinear{op.title()}", inputs, domain=MICROSOFT)
         elif op == "act":
             kinds = draw.choice(("QLinearLeakyRelu", "QLinearSigmoid"))
             made = add(scope, kinds, [*one, scale, zero], domain=MICROSOFT)
         elif op == "where":
-            mask = scope.constant(scope.number(data.shape[draw.choice((0, 1)) :], "bool"))
+            mask = scope.drawn(data.shape[draw.choice((0, 1)) :], "bool")
             inputs = [mask, *one, *one, scale, zero]
             made = add(scope, "QLinearWhere", inputs, domain=MICROSOFT)
         elif op == "gemm":
             flags = {"transA": draw.choice((0, 1)), "transB": draw.choice((0, 1))}
             rows = data.shape[0 if flags["transA"] else -1]
-            w = scope.number((3, rows) if flags["transB"] else (rows, 3), str(data.dtype))
+            w = scope.number((3, rows) if flags["transB"] else (rows, 3), data.dtype)
             inputs = [*one, scope.constant(w), scale, zero, "", scale, zero]
             made = add(scope, "QGemm", inputs, domain=MICROSOFT, **flags)
         elif op == "pool":
@@ -329,16 +327,16 @@ def scaled(scope: Scope) -> bool:
     """Numbers quantised and back by scales of an axis or of blocks of it, of 8 or 16 bits."""
     draw = scope.draw
     name = scope.pick("f", 1, 4, varying=True)
-    if scope.opset < 13 or name is None or scope.visible()[name].dtype != np.float32:
+    if scope.opset < 13 or name is None or scope[name].dtype != np.float32:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     axis = draw.randrange(data.ndim)
     kinds = ["uint8", "int8", *(["uint16", "int16"] if scope.opset >= 21 else [])]
     shape, more = [data.shape[axis]], {"axis": draw.choice((axis, axis - data.ndim))}
     if scope.opset >= 21 and draw.random() < 0.5 and data.shape[axis] % 2 == 0:
         shape = [size // 2 if n == axis else size for n, size in enumerate(data.shape)]
         more["block_size"] = 2
-    scale = scope.constant(np.abs(scope.number(shape, "float32")) + np.float32(0.25))
+    scale = scope.constant(np.abs(scope.number(shape)) + np.float32(0.25))
     zero = scope.constant(np.abs(scope.number(shape, draw.choice(kinds))))
     q = add(scope, "QuantizeLinear", [name, scale, zero], **more)
     if q is None:
@@ -360,15 +358,15 @@ def summed(scope: Scope) -> bool:
     name = scope.pick("f", 1, 4)
     if name is None or scope.opset < 12:
         return False
-    shape = scope.visible()[name].shape
+    shape = scope[name].shape
     letters = draw.sample("ijklmn", len(shape))
     sizes = dict(zip(letters, shape, strict=True))
     first, second, inputs = "".join(letters), "", [name]
     if draw.random() < 0.6:
         other = draw.sample([*letters, "z"], draw.randint(1, len(letters)))
         second = "".join(other)
-        inputs.append(scope.constant(scope.number([sizes.get(x, 2) for x in other],
-                                                  str(scope.visible()[name].dtype))))  # fmt: skip
+        inputs.append(scope.drawn([sizes.get(x, 2) for x in other],
+                                                  str(scope[name].dtype)))  # fmt: skip
     every = sorted({*first, *second})
     result = "".join(draw.sample(every, draw.randint(0, len(every))))
     if not second and draw.random() < 0.3:
@@ -386,29 +384,29 @@ def microsoft(scope: Scope) -> bool:
     name = scope.pick("f", 1, 4)
     if name is None:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     word = str(data.dtype)
     last = data.shape[-1:]
     tests: dict[str, Callable[[], tuple[list[str], dict[str, Any]]]] = {
         "Gelu": lambda: ([name], {}),
         "QuickGelu": lambda: ([name], {"alpha": 1.0}),
         "FastGelu": lambda: ([name], {}),
-        "BiasGelu": lambda: ([name, scope.constant(scope.number(last, word))], {}),
+        "BiasGelu": lambda: ([name, scope.drawn(last, word)], {}),
         "FusedMatMul": lambda: (
-            [name, scope.constant(scope.number((data.shape[-1], 2), word))],
+            [name, scope.drawn((data.shape[-1], 2), word)],
             {"alpha": 0.5},
         ),
         "TransposeMatMul": lambda: ([name, name], {"transB": 1}),
         "Inverse": lambda: ([name], {}),
         "Trilu": lambda: ([name], {"upper": draw.choice((0, 1))}),
-        "Pad": lambda: ([name, scope.constant(np.array([1, 0] * data.ndim, np.int64))], {}),
+        "Pad": lambda: ([name, scope.integers([1, 0] * data.ndim)], {}),
         "ExpandDims": lambda: ([name, scope.constant(np.array(1, np.int32))], {}),
         "SkipLayerNormalization": lambda: (
-            [name, name, scope.constant(scope.number(last, word))],
+            [name, name, scope.drawn(last, word)],
             {},
         ),
         "FusedConv": lambda: (
-            [name, scope.constant(scope.number((2, data.shape[1], 1, 1), word))],
+            [name, scope.drawn((2, data.shape[1], 1, 1), word)],
             {"activation": "Relu"},
         ),
         "GridSample": lambda: ([name, scope.constant(np.zeros((len(data), 2, 2, 2), word))], {}),
@@ -432,7 +430,7 @@ def recurrent(scope: Scope) -> bool:
     name = scope.pick("f", 3, 3)
     if name is None:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     word = str(data.dtype)
     kind, gates = draw.choice((("LSTM", 4), ("GRU", 3), ("RNN", 1)))
     direction = draw.choice(("forward", "reverse", "bidirectional"))
@@ -441,7 +439,7 @@ def recurrent(scope: Scope) -> bool:
     batch = data.shape[1]
     if scope.opset >= 14 and draw.random() < 0.4:
         more["layout"], batch = 1, data.shape[0]
-    inputs = [name, *(scope.constant(scope.number((both, gates * hidden, n), word))
+    inputs = [name, *(scope.drawn((both, gates * hidden, n), word)
                       for n in (data.shape[2], hidden))]  # fmt: skip
     steps = data.shape[0] if "layout" not in more else data.shape[1]
     options = [
@@ -473,7 +471,7 @@ def resized(scope: Scope) -> bool:
     name = scope.pick("f", 2, 5)
     if name is None or scope.opset < 10:
         return False
-    rank = scope.visible()[name].ndim
+    rank = scope[name].ndim
     mode = draw.choice(("nearest", "nearest", "linear", "linear", "cubic"))
     scales = np.array([1.0] * rank, np.float32)
     for axis in draw.sample(range(rank), min(rank, draw.choice((1, 2)))):
@@ -490,7 +488,7 @@ def resized(scope: Scope) -> bool:
         more["cubic_coeff_a"], more["exclude_outside"] = -0.5, draw.choice((0, 1))
     if scope.opset >= 18 and mode != "nearest" and draw.random() < 0.2:
         more["antialias"] = 1
-    shape = scope.visible()[name].shape
+    shape = scope[name].shape
     if draw.random() < 0.5:
         axes = [*range(rank)]
         if scope.opset >= 18 and draw.random() < 0.6:
@@ -499,7 +497,7 @@ def resized(scope: Scope) -> bool:
         inputs = ["", scope.constant(scales[axes])]
     else:
         sizes = [max(round(s * k), 1) for s, k in zip(shape, scales, strict=True)]
-        inputs = ["", "", scope.constant(np.array(sizes, np.int64))]
+        inputs = ["", "", scope.integers(sizes)]
         if scope.opset >= 18 and draw.random() < 0.3:
             more["keep_aspect_ratio_policy"] = draw.choice(("not_larger", "not_smaller"))
     if scope.opset < 13:
@@ -519,13 +517,13 @@ def narrow(scope: Scope) -> bool:
         [kind for since, kinds in types.items() if scope.opset >= since for kind in kinds]
     )
     names = [scope.names.new("t") for _ in range(4)]
-    rank = scope.visible()[name].ndim
+    rank = scope[name].ndim
     order = draw.sample(range(rank), rank)
     nodes = [helper.make_node("Cast", [name], names[:1], to=to)]
     op = draw.choice(("Transpose", "Identity", "Reshape", "Transpose"))
     inputs = [names[0]]
     if op == "Reshape":
-        inputs.append(scope.constant(np.array([-1, 1], np.int64)))
+        inputs.append(scope.integers([-1, 1]))
     more: dict[str, Any] = {"perm": order} if op == "Transpose" else {}
     nodes.append(helper.make_node(op, inputs, names[1:2], **more))
     if op == "Transpose" and draw.random() < 0.5:
@@ -544,8 +542,8 @@ def half(scope: Scope) -> bool:
     kinds = ("float16", "float64", "int8", "uint8", "int32", "bool", "str")
     kind = scope.draw.choice(kinds)
     if kind == "str":
-        shape = scope.visible()[name].shape
-        return bool(scope.constant(scope.number(shape, "str")))
+        shape = scope[name].shape
+        return bool(scope.drawn(shape, "str"))
     to = kind_of(np.zeros(0, kind))
     return add(scope, "Cast", [name], to=to) is not None
 
@@ -556,7 +554,7 @@ def sequence(scope: Scope) -> bool:
     name = scope.pick("f", 2, 4)
     if name is None or scope.opset < 11:
         return False
-    axis = draw.randrange(scope.visible()[name].ndim)
+    axis = draw.randrange(scope[name].ndim)
     keep = draw.choice((0, 1))
     made = add(scope, "SplitToSequence", [name], axis=axis, keepdims=keep)
     if made is None:
@@ -564,7 +562,7 @@ def sequence(scope: Scope) -> bool:
     if scope.opset >= 17 and draw.random() < 0.4:
         body = Scope(draw, scope.opset, scope.names, scope)
         element = scope.names.new("v")
-        body.values[element] = scope.visible()[made][0]
+        body.values[element] = scope[made][0]
         grow(body, draw.choice((1, 2)))
         new = [n for n in body.arrays("f") if any(n in x.output for x in body.nodes)]
         if not new:
@@ -577,7 +575,7 @@ def sequence(scope: Scope) -> bool:
         if made is None:
             return False
     if draw.random() < 0.5:
-        return add(scope, "SequenceAt", [made, scope.constant(np.array(0, np.int64))]) is not None
+        return add(scope, "SequenceAt", [made, scope.integers(0)]) is not None
     return add(scope, "ConcatFromSequence", [made], axis=axis, new_axis=1 - keep) is not None
 
 
@@ -587,10 +585,10 @@ def empty(scope: Scope) -> bool:
     name = scope.pick("f", 1, 4)
     if name is None:
         return False
-    shape = [*scope.visible()[name].shape]
+    shape = [*scope[name].shape]
     axis = draw.randrange(len(shape))
     shape[axis] = 0
-    nothing = scope.constant(scope.number(shape, str(scope.visible()[name].dtype)))
+    nothing = scope.drawn(shape, str(scope[name].dtype))
     inputs = [name, nothing] if draw.random() < 0.7 else [nothing, name]
     return add(scope, "Concat", inputs, axis=axis) is not None
 
@@ -618,12 +616,12 @@ def located(scope: Scope) -> bool:
     name = scope.pick("f", 4, 4)
     if name is None:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     word = str(data.dtype)
     kind = draw.choice(("RoiAlign", "MaxRoiPool", "GridSample", "Unpool", "NMS", "Deform"))
     boxes = np.array([[0, 0, 1, 1], [0, 0, 2, 1]], word)
     if kind == "RoiAlign" and scope.opset >= 10:
-        inputs = [name, scope.constant(boxes), scope.constant(np.zeros(2, np.int64))]
+        inputs = [name, scope.constant(boxes), scope.integers([0, 0])]
         sizes: dict[str, Any] = {"output_height": 2, "output_width": draw.choice((1, 2))}
         if draw.random() < 0.5:
             sizes["mode"] = draw.choice(("avg", "max"))
@@ -634,7 +632,7 @@ def located(scope: Scope) -> bool:
         rois = scope.constant(np.concatenate([np.zeros((2, 1), word), boxes], 1))
         return add(scope, kind, [name, rois], pooled_shape=[1, 2]) is not None
     if kind == "GridSample" and scope.opset >= 16:
-        grid = scope.constant(scope.number((len(data), 2, 3, 2), word))
+        grid = scope.drawn((len(data), 2, 3, 2), word)
         how: dict[str, Any] = {"align_corners": draw.choice((0, 1))}
         if draw.random() < 0.5:
             how["padding_mode"] = draw.choice(("zeros", "border", "reflection"))
@@ -648,12 +646,12 @@ def located(scope: Scope) -> bool:
         return add(scope, "MaxUnpool", outputs, **more) is not None
     if kind == "NMS" and scope.opset >= 10:
         every = scope.constant(boxes.astype(np.float32)[None])
-        scores = scope.constant(np.abs(scope.number((1, 2, 2), "float32")))
-        most = scope.constant(np.array([2], np.int64))
+        scores = scope.constant(np.abs(scope.number((1, 2, 2))))
+        most = scope.integers([2])
         return add(scope, "NonMaxSuppression", [every, scores, most]) is not None
     if kind == "Deform" and scope.opset >= 19:
-        weights = scope.constant(scope.number((2, data.shape[1], 1, 1), word))
-        offset = scope.constant(scope.number((len(data), 2, *data.shape[2:]), word))
+        weights = scope.drawn((2, data.shape[1], 1, 1), word)
+        offset = scope.drawn((len(data), 2, *data.shape[2:]), word)
         return add(scope, "DeformConv", [name, weights, offset]) is not None
     return False
 

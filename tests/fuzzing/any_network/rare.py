@@ -10,17 +10,11 @@ from onnx import TensorProto, helper
 
 from tests.fuzzing.any_network.scope import Scope, add, add_many, kind_of
 
-Array = Any
-
-
-def _ints(values: Any) -> Array:
-    return np.array(values, np.int64)
-
 
 def _places(scope: Scope, size: int, shape: Any) -> str:
     """Return indices into an axis of a size."""
     found = np.random.default_rng(scope.draw.randrange(99)).integers(-size, size, shape)
-    return scope.constant(found.astype(np.int64))
+    return scope.integers(found)
 
 
 def scattered(scope: Scope) -> bool:
@@ -29,7 +23,7 @@ def scattered(scope: Scope) -> bool:
     name = scope.pick("f", 1, 4)
     if name is None or scope.opset < 11:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     word, more = str(data.dtype), dict[str, Any]()
     if scope.opset >= 16 and draw.random() < 0.6:
         ways = ("none", "add", "mul", *(("max", "min") if scope.opset >= 18 else ()))
@@ -37,19 +31,17 @@ def scattered(scope: Scope) -> bool:
     if draw.random() < 0.5:
         axis = draw.randrange(-data.ndim, data.ndim)
         shape = [draw.randint(1, size) for size in data.shape]
-        updates = scope.constant(scope.number(shape, word))
+        updates = scope.drawn(shape, word)
         if more.get("reduction", "none") == "none":  # no place twice, as the last is not told
             shape[axis] = 1
-            updates = scope.constant(scope.number(shape, word))
+            updates = scope.drawn(shape, word)
         inputs = [name, _places(scope, data.shape[axis], shape), updates]
         return add(scope, "ScatterElements", inputs, axis=axis, **more) is not None
     depth = draw.randint(1, data.ndim)
     count = draw.choice((1, 2)) if more.get("reduction", "none") != "none" else 1
     places = [[draw.randrange(-size, size) for size in data.shape[:depth]] for _ in range(count)]
-    updates = scope.constant(scope.number([count, *data.shape[depth:]], word))
-    return (
-        add(scope, "ScatterND", [name, scope.constant(_ints(places)), updates], **more) is not None
-    )
+    updates = scope.drawn([count, *data.shape[depth:]], word)
+    return add(scope, "ScatterND", [name, scope.integers(places), updates], **more) is not None
 
 
 def picked(scope: Scope) -> bool:
@@ -58,13 +50,13 @@ def picked(scope: Scope) -> bool:
     name = scope.pick("fiu", 1, 4)
     if name is None:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     rank = data.ndim
     axis = draw.randrange(-rank, rank) if scope.opset >= 11 else draw.randrange(rank)
     kind = draw.choice(("TopK", "GatherND", "Unique", "NonZero", "OneHot", "Compress", "ArgMax",
                         "GatherElements", "ReverseSequence", "Split"))  # fmt: skip
     if kind == "TopK" and scope.opset >= 10:
-        most = scope.constant(_ints([draw.randint(1, max(data.shape[axis], 1))]))
+        most = scope.integers([draw.randint(1, max(data.shape[axis], 1))])
         more = {"largest": draw.choice((0, 1))} if scope.opset >= 11 else {}
         return bool(add_many(scope, kind, [name, most], 2, axis=axis, **more))
     if kind == "GatherND" and scope.opset >= 12:
@@ -76,7 +68,7 @@ def picked(scope: Scope) -> bool:
         lead += [draw.choice((1, 2)) for _ in range(draw.choice((0, 1, 2)))]
         sizes = data.shape[shared : shared + depth]
         flat = [[draw.randrange(-s, s) for s in sizes] for _ in range(int(np.prod(lead)))]
-        places = scope.constant(_ints(flat).reshape([*lead, depth]))
+        places = scope.integers(np.reshape(flat, [*lead, depth]))
         return add(scope, kind, [name, places], batch_dims=shared) is not None
     if kind == "Unique" and scope.opset >= 11:
         more = {"sorted": draw.choice((0, 1))} | ({"axis": axis} if draw.random() < 0.6 else {})
@@ -88,13 +80,13 @@ def picked(scope: Scope) -> bool:
             return add(scope, "GatherND", [name, made]) is not None
         return made is not None
     if kind == "OneHot" and data.dtype.kind in "iu" and scope.opset >= 9:
-        depth, values = scope.constant(_ints([3])), scope.constant(np.array([0, 1], np.float32))
+        depth, values = scope.integers([3]), scope.constant(np.array([0, 1], np.float32))
         axis = draw.randrange(-rank - 1, rank + 1)
         return add(scope, kind, [name, depth, values], axis=axis) is not None
     if kind == "Compress" and scope.opset >= 9:
         flat = draw.random() < 0.3
         size = data.size if flat else data.shape[axis]
-        mask = scope.constant(scope.number([draw.randint(0, size)], "bool"))
+        mask = scope.drawn([draw.randint(0, size)], "bool")
         return add(scope, kind, [name, mask], **({} if flat else {"axis": axis})) is not None
     if kind == "ArgMax":
         more = {"axis": axis, "keepdims": draw.choice((0, 1))}
@@ -109,7 +101,7 @@ def picked(scope: Scope) -> bool:
         count = data.shape[batch]
         lengths = [draw.randint(1, max(data.shape[1 - batch], 1)) for _ in range(count)]
         more = {"batch_axis": batch, "time_axis": 1 - batch}
-        return add(scope, kind, [name, scope.constant(_ints(lengths))], **more) is not None
+        return add(scope, kind, [name, scope.integers(lengths)], **more) is not None
     count = draw.choice((1, 2, 3))
     if kind == "Split" and scope.opset >= 18:
         outputs = [scope.names.new("t") for _ in range(count)]
@@ -124,7 +116,7 @@ def cumulated(scope: Scope) -> bool:
     name = scope.pick("f", 1, 4)
     if name is None:
         return False
-    rank = scope.visible()[name].ndim
+    rank = scope[name].ndim
     kind = draw.choice(("CumSum", "CumSum", "CumProd", "Trilu", "EyeLike", "BitCast", "Hardmax",
                         "Det", "Range", "ConstantOfShape"))  # fmt: skip
     more: dict[str, Any] = {}
@@ -137,7 +129,7 @@ def cumulated(scope: Scope) -> bool:
     if kind == "Trilu":
         inputs = [name]
         if draw.random() < 0.6:
-            inputs.append(scope.constant(_ints(draw.choice((-2, -1, 0, 1)))))
+            inputs.append(scope.integers(draw.choice((-2, -1, 0, 1))))
         return add(scope, kind, inputs, upper=draw.choice((0, 1))) is not None
     if kind == "EyeLike":
         flat = [n for n, v in scope.arrays("fiu", 2, 2).items()]
@@ -149,13 +141,13 @@ def cumulated(scope: Scope) -> bool:
             "float64": TensorProto.INT64,
             "float16": TensorProto.INT16,
         }
-        made = add(scope, kind, [name], to=to[str(scope.visible()[name].dtype)])
-        back = kind_of(scope.visible()[name])
+        made = add(scope, kind, [name], to=to[str(scope[name].dtype)])
+        back = kind_of(scope[name])
         return made is not None and add(scope, kind, [made], to=back) is not None
     if kind == "Hardmax":
         return add(scope, kind, [name], axis=draw.randrange(rank)) is not None
     if kind == "Range":
-        ends = [scope.constant(np.array(x, np.int64)) for x in (0, draw.choice((3, 6)), 1)]
+        ends = [scope.integers(x) for x in (0, draw.choice((3, 6)), 1)]
         got = add(scope, kind, ends)
         return got is not None and add(scope, "Cast", [got], to=TensorProto.FLOAT) is not None
     return kind == "Det" and add(scope, kind, [name]) is not None
@@ -171,29 +163,29 @@ def sampled(scope: Scope) -> bool:
         same = [
             n for n, v in scope.arrays("f", 3, 3).items() if v.shape[1] % 4 == 0 and v.shape[2] == 4
         ]
-        columns = draw.choice(same or [scope.given(scope.number((2, 8, 4), "float32"))])
-        size, block = scope.constant(_ints([3, 3])), scope.constant(_ints([2, 2]))
+        columns = draw.choice(same or [scope.given(scope.number((2, 8, 4)))])
+        size, block = scope.integers([3, 3]), scope.integers([2, 2])
         return add(scope, "Col2Im", [columns, size, block]) is not None
     if kind == "spectrum" and scope.opset >= 20:
         signal = scope.pick("f", 2, 4)
         if signal is None:
             return False
         made = _unsqueezed_last(scope, signal)
-        axis = scope.constant(_ints(draw.choice((1, -2))))
+        axis = scope.integers(draw.choice((1, -2)))
         more = {"onesided": draw.choice((0, 1))}
         return made is not None and add(scope, "DFT", [made, "", axis], **more) is not None
-    if name is None or scope.opset < 16 or scope.visible()[name].size == 0:
+    if name is None or scope.opset < 16 or scope[name].size == 0:
         return False
-    data = scope.visible()[name]
+    data = scope[name]
     word, sizes = str(data.dtype), [draw.choice((1, 2, 3)) for _ in range(spatial)]
-    grid: str | None = scope.constant(scope.number((len(data), *sizes, spatial), word))
+    grid: str | None = scope.drawn((len(data), *sizes, spatial), word)
     if kind == "affine" and scope.opset >= 20:
-        theta = scope.constant(scope.number((len(data), spatial, spatial + 1), word))
-        wanted = scope.constant(_ints([len(data), data.shape[1], *sizes]))
+        theta = scope.drawn((len(data), spatial, spatial + 1), word)
+        wanted = scope.integers([len(data), data.shape[1], *sizes])
         grid = add(scope, "AffineGrid", [theta, wanted], align_corners=draw.choice((0, 1)))
     elif draw.random() < 0.3:
         order = [0, *draw.sample(range(1, spatial + 2), spatial + 1)]
-        held = scope.visible()[str(grid)].transpose(np.argsort(order))
+        held = scope[str(grid)].transpose(np.argsort(order))
         grid = add(scope, "Transpose", [scope.constant(np.ascontiguousarray(held))], perm=order)
     if grid is None:
         return False
@@ -207,7 +199,7 @@ def sampled(scope: Scope) -> bool:
 
 
 def _unsqueezed_last(scope: Scope, name: str) -> str | None:
-    return add(scope, "Unsqueeze", [name, scope.constant(_ints([-1]))])
+    return add(scope, "Unsqueeze", [name, scope.integers([-1])])
 
 
 def listed(scope: Scope) -> bool:
@@ -216,7 +208,7 @@ def listed(scope: Scope) -> bool:
     name = scope.pick("f", 1, 4)
     if name is None or scope.opset < 11:
         return False
-    value = scope.visible()[name]
+    value = scope[name]
     same = [
         n for n, v in scope.arrays("f").items() if v.dtype == value.dtype and v.ndim == value.ndim
     ]
@@ -226,7 +218,7 @@ def listed(scope: Scope) -> bool:
     if made is None:
         return False
     for _ in range(draw.choice((0, 1, 2))):
-        place = scope.constant(_ints(draw.choice((0, -1))))
+        place = scope.integers(draw.choice((0, -1)))
         if draw.random() < 0.5:
             made = add(scope, "SequenceInsert", [made, turned or name, place]) or made
         else:
@@ -235,7 +227,7 @@ def listed(scope: Scope) -> bool:
         add(scope, "SequenceLength", [made])
     if draw.random() < 0.4:
         back = np.argsort(order).tolist()
-        element = add(scope, "SequenceAt", [made, scope.constant(_ints(-1))])
+        element = add(scope, "SequenceAt", [made, scope.integers(-1)])
         return element is not None and add(scope, "Transpose", [element], perm=back) is not None
     more = {"axis": 0, "new_axis": draw.choice((0, 1))}
     return add(scope, "ConcatFromSequence", [made], **more) is not None
@@ -248,7 +240,7 @@ def optional(scope: Scope) -> bool:
     if name is None or scope.opset < 15:
         return False
     names = [scope.names.new("t") for _ in range(4)]
-    rank = scope.visible()[name].ndim
+    rank = scope[name].ndim
     order = draw.sample(range(rank), rank)
     nodes = [helper.make_node("Transpose", [name], names[:1], perm=order)]
     nodes.append(helper.make_node("Optional", names[:1], names[1:2]))
@@ -268,7 +260,7 @@ def random_numbers(scope: Scope) -> bool:
     name = scope.pick("f", 1, 4)
     if name is None:
         return False
-    rank = scope.visible()[name].ndim
+    rank = scope[name].ndim
     turned = add(scope, "Transpose", [name], perm=draw.sample(range(rank), rank)) or name
     kind = draw.choice(("RandomNormalLike", "RandomUniformLike", "Bernoulli", "RandomNormal"))
     more: dict[str, Any] = {"seed": 3.0} if draw.random() < 0.8 else {}
@@ -280,7 +272,7 @@ def random_numbers(scope: Scope) -> bool:
         inputs = [chance or turned]
     elif kind == "RandomNormal":
         inputs = []
-        more["shape"] = [*scope.visible()[turned].shape]
+        more["shape"] = [*scope[turned].shape]
     made = add(scope, kind, inputs, **more)
     if made is None:
         return False
@@ -293,14 +285,14 @@ def lost(scope: Scope) -> bool:
     """A loss, with classes on axis 1."""
     draw = scope.draw
     name = scope.pick("f", 2, 4)
-    if name is None or scope.opset < 12 or scope.visible()[name].dtype != np.float32:
+    if name is None or scope.opset < 12 or scope[name].dtype != np.float32:
         return False
-    shape = scope.visible()[name].shape
+    shape = scope[name].shape
     target = [shape[0], *shape[2:]]
     labels = np.random.default_rng(draw.randrange(99)).integers(0, shape[1], target)
-    inputs = [name, scope.constant(labels.astype(np.int64))]
+    inputs = [name, scope.integers(labels)]
     if draw.random() < 0.4:
-        inputs.append(scope.constant(np.abs(scope.number([shape[1]], "float32")) + 1))
+        inputs.append(scope.constant(np.abs(scope.number([shape[1]])) + 1))
     more = {"reduction": draw.choice(("none", "sum", "mean"))}
     if draw.random() < 0.5:
         return bool(add_many(scope, "SoftmaxCrossEntropyLoss", inputs, 2, **more))

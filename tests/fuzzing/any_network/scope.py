@@ -172,6 +172,10 @@ class Scope:
         outside = {} if self.outer is None or self.closed else self.outer.visible()
         return {**outside, **self.values}
 
+    def __getitem__(self, name: str) -> Value:
+        """Return a visible value."""
+        return self.visible()[name]
+
     def known(self) -> dict[str, Any]:
         """Return the visible values that are initialisers or constant nodes."""
         outside = {} if self.outer is None or self.closed else self.outer.known()
@@ -184,7 +188,7 @@ class Scope:
             return self.outer.varies(name)
         return name not in self.constants and name not in self.fixed
 
-    def number(self, shape: Sequence[int], kind: str) -> Any:
+    def number(self, shape: Sequence[int], kind: Any = "float32") -> Any:
         """Return random data: few values, so that sums are exact and equal ones are met."""
         draw = np.random.default_rng(self.draw.randrange(2**32))
         dtype = np.dtype(object if kind == "str" else kind)
@@ -258,6 +262,14 @@ class Scope:
             self._as_nodes()
         self.values[name] = self.constants[name] = array
         return name
+
+    def drawn(self, shape: Sequence[int], kind: Any = "float32") -> str:
+        """Return the name of a constant of random data."""
+        return self.constant(self.number(shape, kind))
+
+    def integers(self, values: Any) -> str:
+        """Return the name of a constant of integers."""
+        return self.constant(np.array(values, np.int64))
 
     def given(self, array: Any) -> str:
         """Return the name of a value that a caller gives, or a constant where none can be given."""

@@ -25,7 +25,7 @@ def usual(rank: int) -> tuple[tuple[int, ...], ...]:
 
 def turned(scope: Scope, name: str) -> str:
     """Return a value behind a transpose, or at times itself."""
-    draw, rank = scope.draw, scope.visible()[name].ndim
+    draw, rank = scope.draw, scope[name].ndim
     perm = draw.choice(usual(rank)[1:])
     if draw.random() < 0.2:
         perm = tuple(draw.sample(range(rank), rank))
@@ -36,7 +36,7 @@ def turned(scope: Scope, name: str) -> str:
 
 def like(scope: Scope, shape: Sequence[int], name: str) -> str | None:
     """Return a value of a shape: one, or a transpose of it; None if there is none."""
-    value = scope.visible()[name]
+    value = scope[name]
     if sorted(value.shape) != sorted(shape):
         return None
     every = [p for p in permutations(range(value.ndim)) if value.transpose(p).shape == tuple(shape)]
@@ -52,7 +52,7 @@ def acted(scope: Scope, name: str) -> str:
     """Return what some ops make of a value, of the same shape if all goes well."""
     draw = scope.draw
     for _ in range(draw.choice((0, 1, 1, 2, 3))):
-        new, shape = scope.names.new("t"), scope.visible()[name].shape
+        new, shape = scope.names.new("t"), scope[name].shape
         alike = [n for n, v in scope.arrays("f").items() if sorted(v.shape) == sorted(shape)]
         other = like(scope, shape, draw.choice(alike)) if draw.random() < 0.4 else None
         if other is not None:
@@ -61,7 +61,7 @@ def acted(scope: Scope, name: str) -> str:
             node = helper.make_node(draw.choice(ACTS), [name], [new])
         if draw.random() < 0.15:
             bodies.grow(scope, 1)
-        if scope.add(node) and scope.visible()[new].shape == shape:
+        if scope.add(node) and scope[new].shape == shape:
             name = new
     return name
 
@@ -77,7 +77,7 @@ def _declared(scope: Scope, name: str) -> ValueInfoProto:
 def _given(scope: Scope) -> str | None:
     """Return a value for a body, behind a transpose."""
     name = scope.pick("f", 2, 4)
-    if name is None or scope.depth >= bodies.DEEPEST or not scope.visible()[name].size:
+    if name is None or scope.depth >= bodies.DEEPEST or not scope[name].size:
         return None
     return turned(scope, name)
 
@@ -93,7 +93,7 @@ def _capture(body: Scope) -> None:
 def _behind(scope: Scope, names: Sequence[str]) -> bool:
     """Transpose results, and let ops read them."""
     for name in names:
-        if scope.visible()[name].ndim > 1:
+        if scope[name].ndim > 1:
             acted(scope, turned(scope, name))
     return True
 
@@ -109,7 +109,7 @@ def turned_loop(scope: Scope) -> bool:
     step, go = body.names.new("i"), body.names.new("c")
     held = [body.names.new("v") for _ in carried]
     body.values.update({step: np.array(0), go: np.array(True)})
-    body.values.update((n, scope.visible()[o]) for n, o in zip(held, carried, strict=True))
+    body.values.update((n, scope[o]) for n, o in zip(held, carried, strict=True))
     _capture(body)
     made = [acted(body, turned(body, name)) for name in held]
     outputs = [bodies.own_name(body, go)]
@@ -128,7 +128,7 @@ def turned_loop(scope: Scope) -> bool:
     inputs += [_declared(body, name) for name in held]
     graph = bodies.graph_of(body, "turned", outputs, inputs)
     rounds = draw.choice((1, 2, 3) if collected else (0, 1, 2, 3))
-    count = scope.constant(np.array(rounds, np.int64))
+    count = scope.integers(rounds)
     first = bodies.truth(scope) if draw.random() < 0.3 and not collected else ""
     results = [scope.names.new("t") for _ in outputs[1:]]
     node = helper.make_node("Loop", [count, first, *carried], results, body=graph)
@@ -142,13 +142,13 @@ def growing_loop(scope: Scope) -> bool:
         return False
     body = bodies.inner_scope(scope)
     step, go, held = (body.names.new(stem) for stem in "icv")
-    value = scope.visible()[start]
+    value = scope[start]
     body.values.update({step: np.array(0), go: np.array(True), held: value})
     rank, axis = value.ndim, draw.randrange(value.ndim)
     order = draw.sample(range(rank), rank)
     back = [int(n) for n in np.argsort(order)]
     shape = [1 if n == axis else size for n, size in enumerate(value.shape)]
-    piece = scope.constant(scope.number(shape, str(value.dtype)))
+    piece = scope.drawn(shape, value.dtype)
     moved, more, longer, last = (body.names.new("t") for _ in range(4))
     nodes = [
         helper.make_node("Transpose", [held], [moved], perm=order),
@@ -160,7 +160,7 @@ def growing_loop(scope: Scope) -> bool:
         return False
     inputs = [info(step, np.array(0)), info(go, np.array(True)), _declared(body, held)]
     graph = bodies.graph_of(body, "growing", [bodies.own_name(body, go), last], inputs)
-    count, result = scope.constant(np.array(draw.choice((1, 2)), np.int64)), scope.names.new("t")
+    count, result = scope.integers(draw.choice((1, 2))), scope.names.new("t")
     node = helper.make_node("Loop", [count, "", start], [result], body=graph)
     return scope.add(node) and _behind(scope, [result])
 
@@ -171,7 +171,7 @@ def turned_scan(scope: Scope) -> bool:
     if first is None or scope.opset < 9:
         return False
     body = bodies.inner_scope(scope)
-    shape = scope.visible()[first].shape
+    shape = scope[first].shape
     axis = draw.randrange(len(shape))
     scanned, axes = [first], [axis]
     if draw.random() < 0.3:
@@ -181,12 +181,12 @@ def turned_scan(scope: Scope) -> bool:
             scanned, axes = [first, other], [axis, perm.index(axis)]
     states, held = list[str](), list[str]()
     if draw.random() < 0.6:
-        states = [turned(scope, scope.constant(scope.number([3, 2], "float32")))]
+        states = [turned(scope, scope.drawn([3, 2]))]
         held = [body.names.new("v")]
-        body.values[held[0]] = scope.visible()[states[0]]
+        body.values[held[0]] = scope[states[0]]
     elements = [body.names.new("v") for _ in scanned]
     for name, source, place in zip(elements, scanned, axes, strict=True):
-        body.values[name] = scope.visible()[source].take(0, place)
+        body.values[name] = scope[source].take(0, place)
     _capture(body)
     outputs = []
     for name in held:
@@ -196,7 +196,7 @@ def turned_scan(scope: Scope) -> bool:
     outputs += [bodies.own_name(body, turned(body, end)) for end in ends]
     if len(set(outputs)) < len(outputs):
         return False
-    ranks = [body.visible()[name].ndim for name in outputs[len(held) :]]
+    ranks = [body[name].ndim for name in outputs[len(held) :]]
     options: dict[str, Any] = {}
     if any(axes) or draw.random() < 0.5:
         options["scan_input_axes"] = [a - len(shape) if draw.random() < 0.3 else a for a in axes]
@@ -219,7 +219,7 @@ def turned_if(scope: Scope) -> bool:
     name, draw = _given(scope), scope.draw
     if name is None:
         return False
-    condition, value = bodies.truth(scope), scope.visible()[name]
+    condition, value = bodies.truth(scope), scope[name]
     shape = draw.sample(value.shape, value.ndim)
     count, ends = draw.choice((1, 1, 2)), list[list[str]]()
     branches = [bodies.inner_scope(scope) for _ in range(2)]
