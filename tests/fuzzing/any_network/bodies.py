@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, NodeProto, helper
 
-from tests.fuzzing.any_network.scope import Names, Scope, add, declared, info
+from tests.fuzzing.any_network.scope import Array, Names, Scope, declared, info
+from tests.fuzzing.any_network.steps import Found, add, reads
 
 DEEPEST = 2
 """Bodies within bodies."""
@@ -135,13 +136,12 @@ def loop_node(scope: Scope) -> bool:
     return scope.add(helper.make_node("Loop", [count, first, *carried], made, body=graph))
 
 
-def scan_node(scope: Scope) -> bool:
+@reads("f", 2, 4, since=9)
+def scan_node(scope: Scope, name: str, data: Array) -> Found:
     """A Scan along any axis and direction, with and without a state."""
-    name = scope.pick("f", 2, 4)
-    if scope.depth >= DEEPEST or name is None or scope.opset < 9:
+    if scope.depth >= DEEPEST:
         return False
     draw = scope.draw
-    data = scope[name]
     axis = draw.randrange(data.ndim)
     if not data.size:  # onnxruntime divides by zero
         return False
@@ -233,14 +233,13 @@ def scan_of_many(scope: Scope) -> bool:
     return scope.add(node)
 
 
-def nested_ifs(scope: Scope) -> bool:
+@reads("f", 2, 4)
+def nested_ifs(scope: Scope, name: str, data: Array) -> Found:
     """Ifs inside of an If, whose branches transpose back what is transposed outside of all."""
-    name = scope.pick("f", 2, 4)
-    if scope.depth >= DEEPEST or name is None:
+    if scope.depth >= DEEPEST:
         return False
     draw = scope.draw
-    value = scope[name]
-    order = draw.sample(range(value.ndim), value.ndim)
+    order = draw.sample(range(data.ndim), data.ndim)
     turned = add(scope, "Transpose", [name], perm=order)
     if turned is None:
         return False
@@ -251,7 +250,7 @@ def nested_ifs(scope: Scope) -> bool:
     if not scope.add(node):
         return False
     back = np.argsort(order).tolist() if draw.random() < 0.5 else order
-    return add(scope, "Transpose", [made], perm=back) is not None
+    return add(scope, "Transpose", [made], perm=back)
 
 
 def _branch(

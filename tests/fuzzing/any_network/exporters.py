@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from tests.fuzzing.any_network.scope import Scope, add, add_many
+from tests.fuzzing.any_network.scope import Array, Scope
+from tests.fuzzing.any_network.steps import Found, Piece, add, add_many, reads
 
 
 def _turned(scope: Scope, name: str, order: list[int]) -> str | None:
@@ -38,13 +39,11 @@ def _weight(scope: Scope, *shape: int, like: str) -> str:
     return scope.drawn(shape, str(scope[like].dtype))
 
 
-def rearranged(scope: Scope) -> bool:
+@reads(None, 2, 4)
+def rearranged(scope: Scope, name: str, data: Array) -> Found:
     """Axes split, permuted and merged: windows, shuffles of channels and of pixels, patches."""
     draw = scope.draw
-    name = scope.pick(None, 2, 4)
-    if name is None:
-        return False
-    shape, split, groups = scope[name].shape, list[int](), list[int]()
+    shape, split, groups = data.shape, list[int](), list[int]()
     for size in shape:
         factors = [k for k in range(2, size) if size % k == 0]
         if factors and draw.random() < 0.6:
@@ -66,16 +65,14 @@ def rearranged(scope: Scope) -> bool:
             groups[-1] *= split[axis]
         else:
             groups.append(split[axis])
-    return _reshaped(scope, made, groups) is not None
+    return _reshaped(scope, made, groups)
 
 
-def channels_last(scope: Scope) -> bool:
+@reads("f", 3, 5)
+def channels_last(scope: Scope, name: str, data: Array) -> Found:
     """Convolutions and pools between transposes, as Keras networks have them."""
     draw = scope.draw
-    name = scope.pick("f", 3, 5)
-    if name is None:
-        return False
-    rank = scope[name].ndim
+    rank = data.ndim
     first, last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
     made: str | None = name
     if draw.random() < 0.3:
@@ -111,14 +108,12 @@ def channels_last(scope: Scope) -> bool:
     if made is not None and draw.random() < 0.5:
         bias = _weight(scope, scope[made].shape[-1], like=made)
         made = add(scope, "Add", [made, bias])
-    return made is not None and add(scope, "Relu", [made]) is not None
+    return made and add(scope, "Relu", [made])
 
 
-def one_dimension(scope: Scope) -> bool:
+@reads("f", 3, 3)
+def one_dimension(scope: Scope, name: str, data: Array) -> Found:
     """A convolution of one dimension as one of two, with an axis of size 1."""
-    name = scope.pick("f", 3, 3)
-    if name is None:
-        return False
     axis = scope.draw.choice((1, 2, 3))
     made = _unsqueezed(scope, name, axis)
     made = made and _turned(scope, made, [0, 3, 1, 2])
@@ -130,7 +125,7 @@ def one_dimension(scope: Scope) -> bool:
     if made is None:
         return False
     one = next((n for n, size in enumerate(scope[made].shape) if size == 1), None)
-    return one is not None and _squeezed(scope, made, one) is not None
+    return one is not None and _squeezed(scope, made, one)
 
 
 def _unsqueezed(scope: Scope, name: str, axis: int) -> str | None:
@@ -145,12 +140,10 @@ def _squeezed(scope: Scope, name: str, axis: int) -> str | None:
     return add(scope, "Squeeze", [name, scope.integers([axis])])
 
 
-def recurrent_batches(scope: Scope) -> bool:
+@reads("f", 3, 3, single=True)
+def recurrent_batches(scope: Scope, name: str, data: Array) -> Found:
     """A recurrent net that is given batches first, and gives both directions side by side."""
     draw = scope.draw
-    name = scope.pick("f", 3, 3)
-    if name is None or scope[name].dtype != np.float32:
-        return False
     made = _turned(scope, name, [1, 0, 2])
     if made is None:
         return False
@@ -169,16 +162,14 @@ def recurrent_batches(scope: Scope) -> bool:
         out = _turned(scope, names[0], [0, 2, 1, 3])
         steps, batch = scope[names[0]].shape[0], scope[names[0]].shape[2]
         out = out and _reshaped(scope, out, [steps, batch, both * hidden])
-    return out is not None and _turned(scope, out, [1, 0, 2]) is not None
+    return out and _turned(scope, out, [1, 0, 2])
 
 
-def attention_of_ops(scope: Scope) -> bool:
+@reads("f", 3, 3)
+def attention_of_ops(scope: Scope, name: str, data: Array) -> Found:
     """Attention as products, scaled, masked and weighted, of heads that are split and merged."""
     draw = scope.draw
-    name = scope.pick("f", 3, 3)
-    if name is None:
-        return False
-    batch, steps, features = scope[name].shape
+    batch, steps, features = data.shape
     heads = draw.choice([k for k in range(1, features + 1) if features % k == 0] or [1])
     sides = []
     orders = ([0, 2, 1, 3], draw.choice(([0, 2, 3, 1], [0, 2, 1, 3])), [0, 2, 1, 3])
@@ -193,7 +184,7 @@ def attention_of_ops(scope: Scope) -> bool:
         k = _turned(scope, k, [0, 1, 3, 2])
     if q is None or k is None or v is None:
         return False
-    scale = scope.constant(scope.number([], str(scope[name].dtype)) + 1)
+    scale = scope.constant(scope.number([], data.dtype) + 1)
     if draw.random() < 0.3:
         q = add(scope, "Mul", [q, scale]) or q
     made = add(scope, "MatMul", [q, k])
@@ -209,55 +200,51 @@ def attention_of_ops(scope: Scope) -> bool:
     made = made and add(scope, "Softmax", [made], axis=draw.choice((-1, 3)))
     made = made and add(scope, "MatMul", [made, v])
     made = made and _turned(scope, made, [0, 2, 1, 3])
-    return made is not None and _reshaped(scope, made, [batch, steps, features]) is not None
+    return made and _reshaped(scope, made, [batch, steps, features])
 
 
-def attention(scope: Scope) -> bool:
+@reads("f", 3, 4, since=23)
+def attention(scope: Scope, name: str, data: Array) -> Found:
     """ONNX's own Attention: of three axes or four, with masks, caches, and all its results."""
     draw = scope.draw
-    name = scope.pick("f", 3, 4)
-    if name is None or scope.opset < 23:
-        return False
-    value = scope[name]
-    if str(value.dtype) not in ("float32", "float16"):
+    if data.dtype not in ("float32", "float16"):
         return False
     more: dict[str, Any] = {}
-    if value.ndim == 3:
-        batch, steps, features = value.shape
+    if data.ndim == 3:
+        batch, steps, features = data.shape
         heads = draw.choice([k for k in range(1, features + 1) if features % k == 0] or [1])
         more |= {"q_num_heads": heads, "kv_num_heads": heads}
         size, other = features // heads, draw.choice((steps, 3))
         key = [batch, other, features]
     else:
-        batch, heads, steps, size = value.shape
+        batch, heads, steps, size = data.shape
         groups = draw.choice([k for k in range(1, heads + 1) if heads % k == 0] or [1])
         other = draw.choice((steps, 3))
         key = [batch, groups, other, size]
         heads = groups
-    word = str(value.dtype)
     made: str | None = name
     if draw.random() < 0.5:  # heads come from behind the sequence, or go there
-        order = [0, 2, 1, 3] if value.ndim == 4 else [0, 1, 2]
-        if value.ndim == 4:
+        order = [0, 2, 1, 3] if data.ndim == 4 else [0, 1, 2]
+        if data.ndim == 4:
             held = _turned(scope, name, order)
             made = held and add(scope, "Relu", [held])
             made = made and _turned(scope, made, order)
     if made is None:
         return False
     k, v = made, made
-    if key != [*value.shape]:
-        k, v = (scope.drawn(key, word) for _ in range(2))
+    if key != [*data.shape]:
+        k, v = (scope.drawn(key, data.dtype) for _ in range(2))
     elif draw.random() < 0.4:
-        k = scope.drawn(key, word)
+        k = scope.drawn(key, data.dtype)
     inputs, past = [made, k, v, "", "", ""], 0
     if draw.random() < 0.4:
         past = 2
         cache = [batch, heads, past, size]
-        inputs[4:] = [scope.drawn(cache, word) for _ in range(2)]
+        inputs[4:] = [scope.drawn(cache, data.dtype) for _ in range(2)]
     if draw.random() < 0.4:
-        queries = heads if value.ndim == 3 else value.shape[1]
+        queries = heads if data.ndim == 3 else data.shape[1]
         lead = draw.choice(([], [batch, 1], [1, queries]))
-        kind = draw.choice(("bool", word))
+        kind = draw.choice(("bool", data.dtype))
         mask = scope.number([*lead, steps, other + past], kind)
         inputs[3] = scope.constant(mask if kind != "bool" else mask | True)
     if draw.random() < 0.3:
@@ -283,23 +270,21 @@ def attention(scope: Scope) -> bool:
     return True
 
 
-def with_state(scope: Scope) -> bool:
+@reads("f", 3, 3, since=27, single=True)
+def with_state(scope: Scope, name: str, data: Array) -> Found:
     """Linear attention, a causal convolution, or a gate: ops that recurrent models decode by."""
     draw = scope.draw
-    name = scope.pick("f", 3, 3)
-    if name is None or scope.opset < 27 or scope[name].dtype != np.float32:
-        return False
-    batch, steps, features = scope[name].shape
+    batch, steps, features = data.shape
     kind = draw.choice(("LinearAttention", "CausalConvWithState", "SwiGLU"))
     if kind == "SwiGLU":
         turned = _turned(scope, name, [0, 2, 1])
         again = turned and _turned(scope, turned, [0, 2, 1])
-        return again is not None and add(scope, kind, [name, again]) is not None
+        return again and add(scope, kind, [name, again])
     if kind == "CausalConvWithState":
         inputs = [name, _weight(scope, steps, 1, 3, like=name)]
         if draw.random() < 0.5:
             inputs += [_weight(scope, steps, like=name), _weight(scope, batch, steps, 2, like=name)]
-        return bool(add_many(scope, kind, inputs, 2))
+        return add_many(scope, kind, inputs, 2)
     heads = draw.choice([k for k in range(1, features + 1) if features % k == 0] or [1])
     k = _weight(scope, batch, steps, features, like=name)
     rule = draw.choice(("linear", "delta"))
@@ -308,74 +293,67 @@ def with_state(scope: Scope) -> bool:
         del inputs[3:]
     more = {"q_num_heads": heads, "kv_num_heads": heads, "update_rule": rule}
     made = add_many(scope, kind, inputs, 2, **more)
-    return bool(made) and _turned(scope, made[0], draw.sample(range(3), 3)) is not None
+    return made and _turned(scope, made[0], draw.sample(range(3), 3))
 
 
-def rotated(scope: Scope) -> bool:
+@reads("f", 3, 4, since=23)
+def rotated(scope: Scope, name: str, data: Array) -> Found:
     """A RotaryEmbedding, ONNX's or onnxruntime's, and updates of a cache of keys."""
     draw = scope.draw
-    name = scope.pick("f", 3, 4)
-    if name is None or scope.opset < 23:
-        return False
-    value = scope[name]
     if draw.random() < 0.4 and scope.opset >= 24:
-        axis = draw.choice((-2, 1, 2)[: value.ndim - 1])
-        shape = [*value.shape]
+        axis = draw.choice((-2, 1, 2)[: data.ndim - 1])
+        shape = [*data.shape]
         shape[axis] = 1
-        update = scope.drawn(shape, value.dtype)
+        update = scope.drawn(shape, data.dtype)
         inputs = [name, update]
         if draw.random() < 0.6:
-            inputs.append(scope.integers([0] * len(value)))
+            inputs.append(scope.integers([0] * len(data)))
         mode = draw.choice(("linear", "circular"))
-        return add(scope, "TensorScatter", inputs, axis=axis, mode=mode) is not None
+        return add(scope, "TensorScatter", inputs, axis=axis, mode=mode)
     heads = 1
-    if value.ndim == 3:
-        batch, steps, size = value.shape
+    if data.ndim == 3:
+        batch, steps, size = data.shape
         even = [k for k in range(1, size + 1) if size % (2 * k) == 0]
         heads = draw.choice(even or [max(size, 1)])
         size //= heads
     else:
-        batch, _, steps, size = value.shape
+        batch, _, steps, size = data.shape
     if size % 2:
         return False  # then onnxruntime leaves elements as they are in memory
     more: dict[str, Any] = {"interleaved": draw.choice((0, 1))}
-    if value.ndim == 3 or draw.random() < 0.3:
-        more["num_heads"] = heads if value.ndim == 3 else value.shape[1]
-    word = str(value.dtype)
+    if data.ndim == 3 or draw.random() < 0.3:
+        more["num_heads"] = heads if data.ndim == 3 else data.shape[1]
     if draw.random() < 0.5:
-        tables = [scope.drawn((5, size // 2), word) for _ in range(2)]
+        tables = [scope.drawn((5, size // 2), data.dtype) for _ in range(2)]
         places = np.arange(batch * steps).reshape(batch, steps) % 5
         inputs = [name, *tables, scope.constant(places)]
     else:
         inputs = [name]
-        inputs += [scope.drawn((batch, steps, size // 2), word) for _ in range(2)]
+        inputs += [scope.drawn((batch, steps, size // 2), data.dtype) for _ in range(2)]
     made = name
-    if value.ndim == 4 and draw.random() < 0.4:
+    if data.ndim == 4 and draw.random() < 0.4:
         made = _turned(scope, name, [0, 2, 1, 3]) or name
         inputs[0] = _turned(scope, made, [0, 2, 1, 3]) or name
-    return add(scope, "RotaryEmbedding", inputs, **more) is not None
+    return add(scope, "RotaryEmbedding", inputs, **more)
 
 
-def normalised(scope: Scope) -> bool:
+@reads("f", 2, 5)
+def normalised(scope: Scope, name: str, data: Array) -> Found:
     """A normalisation: by one op, with its further results, or as exporters decompose it."""
     draw = scope.draw
-    name = scope.pick("f", 2, 5)
-    if name is None:
-        return False
-    value = scope[name]
-    word, rank = str(value.dtype), value.ndim
+    rank = data.ndim
     kinds = ("layer", "layer", "rms", "group", "group of ops", "layer of ops", "norm of ops", "lp")
     kind = draw.choice((*kinds, "simplified"))
     if kind in ("layer", "rms", "simplified"):
         axis = draw.randrange(rank)
-        tail = value.shape[axis:]
+        tail = data.shape[axis:]
         shape = [1 if draw.random() < 0.1 else size for size in tail]
         op = {"layer": "LayerNormalization", "rms": "RMSNormalization"}.get(kind, "")
         if scope.opset < {"layer": 17, "rms": 23}.get(kind, 7):
             return False
-        inputs = [name, scope.drawn(shape, word)]
+        inputs = [name, scope.drawn(shape, data.dtype)]
         if kind == "layer" and draw.random() < 0.6:
-            inputs.append(scope.drawn(shape, word))
+            inputs.append(scope.drawn(shape, data.dtype))
         outputs = [scope.names.new("t")]
         if kind == "layer" and draw.random() < 0.4:
             outputs.append(scope.names.new("t") if draw.random() < 0.6 else "")
@@ -385,47 +363,46 @@ def normalised(scope: Scope) -> bool:
         return scope.add(helper.make_node(op, inputs, outputs, axis=axis, epsilon=0.01))
     if kind == "lp":
         axis = draw.randrange(-rank, rank)
-        return add(scope, "LpNormalization", [name], axis=axis, p=draw.choice((1, 2))) is not None
-    if kind.startswith("group") and rank > 2 and value.size:
-        channels = value.shape[1]
+        return add(scope, "LpNormalization", [name], axis=axis, p=draw.choice((1, 2)))
+    if kind.startswith("group") and rank > 2 and data.size:
+        channels = data.shape[1]
         groups = draw.choice([k for k in range(1, channels + 1) if channels % k == 0] or [1])
         if kind == "group":
             if scope.opset < 18:
                 return False
             count = groups if scope.opset < 21 else channels
-            vectors = [scope.drawn([count], word) for _ in range(2)]
-            found = add(scope, "GroupNormalization", [name, *vectors], num_groups=groups)
-            return found is not None
-        made = _reshaped(scope, name, [value.shape[0], groups, value.size // len(value) // groups])
-        vectors = [scope.drawn([groups], word) for _ in range(2)]
+            vectors = [scope.drawn([count], data.dtype) for _ in range(2)]
+            return add(scope, "GroupNormalization", [name, *vectors], num_groups=groups)
+        made = _reshaped(scope, name, [data.shape[0], groups, data.size // len(data) // groups])
+        vectors = [scope.drawn([groups], data.dtype) for _ in range(2)]
         made = made and add(scope, "InstanceNormalization", [made, *vectors])
         got = made and add(scope, "Shape", [name])
         made = got and add(scope, "Reshape", [str(made), got])
-        scale = scope.drawn([channels, *[1] * (rank - 2)], word)
-        return made is not None and add(scope, "Mul", [made, scale]) is not None
+        scale = scope.drawn([channels, *[1] * (rank - 2)], data.dtype)
+        return made and add(scope, "Mul", [made, scale])
     if kind == "layer of ops":
         axis = draw.choice((-1, 1))
         mean = _reduced(scope, "ReduceMean", name, axis)
         apart = mean and add(scope, "Sub", [name, mean])
-        two = scope.constant(np.array(2, word))
+        two = scope.constant(np.array(2, data.dtype))
         square = apart and add(scope, "Pow", [apart, two])
         spread = square and _reduced(scope, "ReduceMean", square, axis)
-        small = scope.constant(np.array(0.25, word))
+        small = scope.constant(np.array(0.25, data.dtype))
         spread = spread and add(scope, "Add", [spread, small])
         spread = spread and add(scope, "Sqrt", [spread])
         made = spread and add(scope, "Div", [str(apart), spread])
-        tail = [value.shape[axis], *[1] * (rank - 2 if axis == 1 else 0)]
-        scale = scope.drawn(tail, word)
-        return made is not None and add(scope, "Mul", [made, scale]) is not None
+        tail = [data.shape[axis], *[1] * (rank - 2 if axis == 1 else 0)]
+        scale = scope.drawn(tail, data.dtype)
+        return made and add(scope, "Mul", [made, scale])
     length = _reduced(scope, "ReduceL2", name, draw.choice((-1, 1)))
-    small = scope.constant(np.array(0.25, word))
+    small = scope.constant(np.array(0.25, data.dtype))
     length = length and add(scope, "Max", [length, small])
     if length is None:
         return False
     if draw.random() < 0.5 and scope.opset >= 8:
         got = add(scope, "Shape", [name])
         length = (got and add(scope, "Expand", [length, got])) or length
-    return add(scope, "Div", [name, length]) is not None
+    return add(scope, "Div", [name, length])
 
 
 def _reduced(scope: Scope, op: str, name: str, axis: int) -> str | None:
@@ -454,13 +431,11 @@ def _quantise(scope: Scope, name: str, axis: int | None = None) -> Quantised | N
     return None if made is None else (made, [scale, zero], more)
 
 
-def around_quantised(scope: Scope) -> bool:
+@reads("f", 2, 4, varying=True, since=13, single=True)
+def around_quantised(scope: Scope, name: str, data: Array) -> Found:
     """An op between a DequantizeLinear and a QuantizeLinear, by scales of axes, and transposes."""
     draw = scope.draw
-    name = scope.pick("f", 2, 4, varying=True)
-    if scope.opset < 13 or name is None or scope[name].dtype != np.float32:
-        return False
-    rank = scope[name].ndim
+    rank = data.ndim
     got = _quantise(scope, name, draw.choice((None, draw.randrange(rank))))
     if got is None:
         return False
@@ -508,7 +483,7 @@ def around_quantised(scope: Scope) -> bool:
     if got is None:
         return False
     q, parameters, more = got
-    return add(scope, "DequantizeLinear", [q, *parameters], **more) is not None
+    return add(scope, "DequantizeLinear", [q, *parameters], **more)
 
 
 def _held(scope: Scope, shape: tuple[int, ...], axis: int | None) -> list[str]:
@@ -524,16 +499,13 @@ def _held(scope: Scope, shape: tuple[int, ...], axis: int | None) -> list[str]:
     return [] if found is None else [found]
 
 
-def activated(scope: Scope) -> bool:
+@reads("f", 1, 5)
+def activated(scope: Scope, name: str, data: Array) -> Found:
     """Activations and gates as they are decomposed, which optimisers fuse."""
     draw = scope.draw
-    name = scope.pick("f", 1, 5)
-    if name is None:
-        return False
-    word = str(scope[name].dtype)
 
     def number(value: float) -> str:
-        return scope.constant(np.array(value, word))
+        return scope.constant(np.array(value, data.dtype))
 
     kind = draw.choice(("gelu", "swish", "hardswish", "gate", "biased"))
     if kind == "gelu":
@@ -541,24 +513,24 @@ def activated(scope: Scope) -> bool:
         made = made and add(scope, "Erf", [made])
         made = made and add(scope, "Add", [made, number(1)])
         made = made and add(scope, "Mul", [name, made])
-        return made is not None and add(scope, "Mul", [made, number(0.5)]) is not None
+        return made and add(scope, "Mul", [made, number(0.5)])
     if kind == "swish":
         made = add(scope, "Sigmoid", [name])
-        return made is not None and add(scope, "Mul", [name, made]) is not None
+        return made and add(scope, "Mul", [name, made])
     if kind == "hardswish":
         made = add(scope, "HardSigmoid", [name], alpha=0.25)
-        return made is not None and add(scope, "Mul", [name, made]) is not None
-    size = scope[name].shape[-1]
+        return made and add(scope, "Mul", [name, made])
+    size = data.shape[-1]
     if kind == "biased":
         made = add(scope, "MatMul", [name, _weight(scope, size, 3, like=name)])
         made = made and add(scope, "Add", [made, _weight(scope, 3, like=name)])
-        return made is not None and add(scope, "Relu", [made]) is not None
-    axes = [n for n in range(scope[name].ndim) if n > 1]
+        return made and add(scope, "Relu", [made])
+    axes = [n for n in range(data.ndim) if n > 1]
     mean: str | None = name
     for axis in axes:
         mean = mean and _reduced(scope, "ReduceMean", mean, axis)
     made = mean and add(scope, "Sigmoid", [mean])
-    return made is not None and add(scope, "Mul", [name, made]) is not None
+    return made and add(scope, "Mul", [name, made])
 
 
 def embedded(scope: Scope) -> bool:
@@ -576,10 +548,10 @@ def embedded(scope: Scope) -> bool:
     if made is not None and draw.random() < 0.5:
         again = add(scope, "MatMul", [made, table])  # a tied table, if sizes allow
         made = again or made
-    return made is not None and add(scope, "Cast", [made], to=TensorProto.FLOAT) is not None
+    return made and add(scope, "Cast", [made], to=TensorProto.FLOAT)
 
 
-EXPORTED: dict[Callable[[Scope], bool], int] = {
+EXPORTED: dict[Piece, int] = {
     rearranged: 5,
     channels_last: 4,
     one_dimension: 1,

@@ -12,7 +12,19 @@ import onnx
 from onnx import ModelProto
 
 from layoutopt.onnx.runtime import RunError, Session
-from tests.fuzzing.any_network.scope import SECONDS, Scope, add, add_many
+from tests.fuzzing.any_network.scope import SECONDS, Array, Scope
+from tests.fuzzing.any_network.steps import (
+    Found,
+    Piece,
+    add,
+    add_many,
+    divisor,
+    product_weight,
+    reads,
+    scale_of,
+    transposed,
+    transposed_weight,
+)
 
 MICROSOFT = "com.microsoft"
 
@@ -29,41 +41,33 @@ def optimised(model: ModelProto, level: str) -> ModelProto | None:
             return None
 
 
-def _one(scope: Scope, op: str, inputs: list[str], count: int = 1, **more: Any) -> bool:
-    """Add a node of onnxruntime's domain, which is imported if it runs."""
+def add_own(
+    scope: Scope, op: str, inputs: list[str], count: int = 1, domain: str = MICROSOFT, **more: Any
+) -> Found:
+    """Add a node of another domain than the standard's, which is imported if it runs."""
     root = scope.root()
-    before = MICROSOFT in root.domains
-    root.domains.add(MICROSOFT)
+    before = domain in root.domains
+    root.domains.add(domain)
     if count > 1:
-        found = bool(add_many(scope, op, inputs, count, domain=MICROSOFT, **more))
+        found: Found = add_many(scope, op, inputs, count, domain=domain, **more)
     else:
-        found = add(scope, op, inputs, domain=MICROSOFT, **more) is not None
+        found = add(scope, op, inputs, domain=domain, **more)
     if not found and not before:
-        root.domains.discard(MICROSOFT)
+        root.domains.discard(domain)
     return found
 
 
-def fused_product(scope: Scope) -> bool:
+@reads("f", 2, 4)
+def fused_product(scope: Scope, name: str, data: Array) -> Found:
     """A product with transposed operands, or with what follows it."""
     draw = scope.draw
-    name = scope.pick("f", 2, 4)
-    if name is None:
-        return False
-    data = scope[name]
-    word = str(data.dtype)
     if data.ndim == 2 and draw.random() < 0.3:
-        flags = {"transA": draw.choice((0, 1)), "transB": draw.choice((0, 1))}
-        rows = data.shape[flags["transA"] - 1]
-        w = scope.drawn((3, rows) if flags["transB"] else (rows, 3), word)
-        inputs = [
-            name,
-            w,
-            *([scope.drawn([3], word)] if draw.random() < 0.5 else []),
-        ]
-        return _one(scope, "FusedGemm", inputs, activation="Relu", **flags)
-    flags = {word: draw.choice((0, 1)) for word in ("transA", "transB")}
+        w, flags = product_weight(scope, data)
+        bias = [scope.drawn([3], data.dtype)] if draw.random() < 0.5 else []
+        return add_own(scope, "FusedGemm", [name, w, *bias], activation="Relu", **flags)
+    flags = {key: draw.choice((0, 1)) for key in ("transA", "transB")}
     if data.ndim > 2:
-        flags |= {word: draw.choice((0, 0, 1)) for word in ("transBatchA", "transBatchB")}
+        flags |= {key: draw.choice((0, 0, 1)) for key in ("transBatchA", "transBatchB")}
     shape = [*data.shape]
     if flags.get("transBatchA"):  # the axis before the last is where the first one was
         shape = [*shape[1:-1], shape[0], shape[-1]]
@@ -77,64 +81,52 @@ def fused_product(scope: Scope) -> bool:
     if draw.random() < 0.2:
         other = other[-2:]
         flags["transBatchB"] = 0
-    inputs = [name, scope.drawn(other, word)]
-    return _one(scope, "FusedMatMul", inputs, alpha=draw.choice((1.0, 0.5)), **flags)
+    inputs = [name, scope.drawn(other, data.dtype)]
+    return add_own(scope, "FusedMatMul", inputs, alpha=draw.choice((1.0, 0.5)), **flags)
 
 
-def fused_convolution(scope: Scope) -> bool:
+@reads("f", 3, 4, single=True)
+def fused_convolution(scope: Scope, name: str, data: Array) -> Found:
     """A convolution with what is added behind it and its activation."""
     draw = scope.draw
-    name = scope.pick("f", 3, 4)
-    if name is None or scope[name].dtype != np.float32:
-        return False
-    data = scope[name]
     channels, ones = data.shape[1], [1] * (data.ndim - 2)
-    w = scope.drawn((channels, channels, *ones))
-    inputs = [name, w, scope.drawn([channels])]
+    inputs = [name, scope.drawn((channels, channels, *ones)), scope.drawn([channels])]
     if draw.random() < 0.5:
         inputs.append(scope.drawn(data.shape))
     activation, given = draw.choice((("Relu", []), ("LeakyRelu", [0.5]), ("Clip", [0.0, 2.0])))
-    more = {"activation_params": given} if given else {}
-    return _one(scope, "FusedConv", inputs, activation=activation, **more)
+    more: dict[str, Any] = {"activation_params": given} if given else {}
+    return add_own(scope, "FusedConv", inputs, activation=activation, **more)
 
 
-def skipped(scope: Scope) -> bool:
+@reads("f", 2, 3)
+def skipped(scope: Scope, name: str, data: Array) -> Found:
     """A normalisation of the last axis of a sum, with its further results."""
     draw = scope.draw
-    name = scope.pick("f", 2, 3)
-    if name is None:
-        return False
-    data = scope[name]
-    word, size = str(data.dtype), data.shape[-1]
-    vectors = [scope.drawn([size], word) for _ in range(3)]
-    other = name if draw.random() < 0.5 else scope.drawn(data.shape, word)
+    vectors = [scope.drawn(data.shape[-1:], data.dtype) for _ in range(3)]
+    other = name if draw.random() < 0.5 else scope.drawn(data.shape, data.dtype)
     if draw.random() < 0.3:
         order = draw.sample(range(data.ndim), data.ndim)
-        held = scope.constant(np.ascontiguousarray(data.transpose(np.argsort(order))))
-        other = add(scope, "Transpose", [held], perm=order) or other
+        other = transposed_weight(scope, data, order) or other
     simple = draw.random() < 0.5
     op = "SkipSimplifiedLayerNormalization" if simple else "SkipLayerNormalization"
     inputs = [name, other, *vectors[: draw.randint(1, 2 if simple else 3)]]
-    return _one(scope, op, inputs, draw.choice((1, 4)), epsilon=0.01)
+    return add_own(scope, op, inputs, draw.choice((1, 4)), epsilon=0.01)
 
 
-def quantised_product(scope: Scope) -> bool:
+@reads("f", 2, 4, single=True, since=11)
+def quantised_product(scope: Scope, name: str, data: Array) -> Found:
     """A product of integers that are made of numbers, or that numbers are made of."""
     draw = scope.draw
-    name = scope.pick("f", 2, 4)
-    if name is None or scope[name].dtype != np.float32 or scope.opset < 11:
-        return False
-    inner = scope[name].shape[-1]
     columns = draw.choice((1, 2, 3))
-    w = scope.drawn((inner, columns), draw.choice(("int8", "uint8")))
+    w = scope.drawn((data.shape[-1], columns), draw.choice(("int8", "uint8")))
     sizes = draw.choice(([], [columns]))
-    scale = scope.constant(np.abs(scope.number(sizes)) + np.float32(0.25))
+    scale = scale_of(scope, sizes)
     zero = scope.constant(np.zeros(sizes, scope[w].dtype))
     bias = scope.drawn([columns])
-    if scope[name].size and draw.random() < 0.5:  # a sum of nothing is left unwritten
+    if data.size and draw.random() < 0.5:  # a sum of nothing is left unwritten
         inputs = [name, w, scale, draw.choice((zero, ""))]
         inputs += [bias] if draw.random() < 0.5 else []
-        return _one(scope, "DynamicQuantizeMatMul", inputs)
+        return add_own(scope, "DynamicQuantizeMatMul", inputs)
     made = add_many(scope, "DynamicQuantizeLinear", [name], 3)
     if len(made) < 3:
         return False
@@ -142,75 +134,100 @@ def quantised_product(scope: Scope) -> bool:
     if draw.random() < 0.5:
         inputs = [q, w, q_scale, scale, q_zero, zero]
         inputs += [bias] if draw.random() < 0.5 else []
-        return _one(scope, "MatMulIntegerToFloat", inputs)
+        return add_own(scope, "MatMulIntegerToFloat", inputs)
     got = add(scope, "MatMulInteger", [q, w, q_zero])
-    return got is not None and add(scope, "Cast", [got], to=1) is not None
+    return got and add(scope, "Cast", [got], to=1)
 
 
-def heads(scope: Scope) -> bool:
+@reads("f", 3, 3, single=True)
+def heads(scope: Scope, name: str, data: Array) -> Found:
     """Attention of whole heads, with its caches."""
     draw = scope.draw
-    name = scope.pick("f", 3, 3)
-    if name is None or scope[name].dtype != np.float32:
-        return False
-    batch, steps, features = scope[name].shape
-    count = draw.choice([k for k in range(1, features + 1) if features % k == 0] or [1])
+    features = data.shape[2]
+    count = divisor(scope, features)
     if draw.random() < 0.3:
-        w = scope.drawn((features, 3 * features))
-        bias = scope.drawn([3 * features])
-        return _one(scope, "Attention", [name, w, bias], draw.choice((1, 2)), num_heads=count)
-    k = name if draw.random() < 0.5 else scope.drawn((batch, steps, features))
-    turned = add(scope, "Transpose", [name], perm=[1, 0, 2])
-    again = turned and add(scope, "Transpose", [turned], perm=[1, 0, 2])
+        inputs = [name, scope.drawn((features, 3 * features)), scope.drawn([3 * features])]
+        return add_own(scope, "Attention", inputs, draw.choice((1, 2)), num_heads=count)
+    k = name if draw.random() < 0.5 else scope.drawn(data.shape)
+    turned = transposed(scope, name, [1, 0, 2])
+    again = turned and transposed(scope, turned, [1, 0, 2])
     inputs = [again or name, k, k]
     if draw.random() < 0.3:
-        bias = scope.drawn([3 * features])
-        inputs.append(bias)
-    return _one(scope, "MultiHeadAttention", inputs, draw.choice((1, 3)), num_heads=count)
+        inputs.append(scope.drawn([3 * features]))
+    return add_own(scope, "MultiHeadAttention", inputs, draw.choice((1, 3)), num_heads=count)
 
 
-def others(scope: Scope) -> bool:
+Rest = Callable[[], tuple[list[str], dict[str, Any]]]
+"""Gives the operands of an op behind its first one, and its attributes."""
+
+
+@reads("f", 1, 4)
+def microsoft(scope: Scope, name: str, data: Array) -> Found:
+    """An op of onnxruntime's own domain, some of which have the names of ONNX's own."""
+    draw, last = scope.draw, data.shape[-1:]
+
+    def drawn(*shape: int) -> list[str]:
+        return [scope.drawn(shape, data.dtype)]
+
+    rests: dict[str, Rest] = {
+        "Gelu": lambda: ([], {}),
+        "QuickGelu": lambda: ([], {"alpha": 1.0}),
+        "FastGelu": lambda: ([], {}),
+        "BiasGelu": lambda: (drawn(*last), {}),
+        "FusedMatMul": lambda: (drawn(*last, 2), {"alpha": 0.5}),
+        "TransposeMatMul": lambda: ([name], {"transB": 1}),
+        "Inverse": lambda: ([], {}),
+        "Trilu": lambda: ([], {"upper": draw.choice((0, 1))}),
+        "Pad": lambda: ([scope.integers([1, 0] * data.ndim)], {}),
+        "ExpandDims": lambda: ([scope.constant(np.array(1, np.int32))], {}),
+        "SkipLayerNormalization": lambda: ([name, *drawn(*last)], {}),
+        "FusedConv": lambda: (drawn(2, data.shape[1], 1, 1), {"activation": "Relu"}),
+        "GridSample": lambda: ([scope.constant(np.zeros((len(data), 2, 2, 2), data.dtype))], {}),
+        "Rfft": lambda: ([], {"signal_ndim": 1, "normalized": 0, "onesided": 1}),
+    }
+    op = draw.choice(list(rests))
+    if op in ("FusedConv", "GridSample") and data.ndim != 4:
+        return False
+    inputs, more = rests[op]()
+    return add_own(scope, op, [name, *inputs], **more)
+
+
+@reads("f", 1, 4)
+def others(scope: Scope, name: str, data: Array) -> Found:
     """Further ops of its domain, of which most have rules of their own nowhere."""
     draw = scope.draw
-    name = scope.pick("f", 1, 4)
-    if name is None:
-        return False
-    data = scope[name]
-    word, rank = str(data.dtype), data.ndim
-    last = data.shape[-1:]
-    tests: dict[str, Callable[[], tuple[list[str], dict[str, Any]]]] = {
-        "Unique": lambda: ([name], {}),
-        "QuickGelu": lambda: ([name], {"alpha": 0.5}),
-        "FastGelu": lambda: ([name, scope.drawn(last, word)], {}),
-        "GatherND": lambda: ([name, scope.integers([[0], [0]])], {}),
-        "Trilu": lambda: ([name, scope.integers(1)], {"upper": 1}),
-        "CropAndResize": lambda: (
-            [name, *(scope.constant(x) for x in (
-                np.array([[0, 0, 1, 1]], word), np.zeros(1, np.int32), np.array([2, 2], np.int32)
-            ))],
-            {},
-        ),
-        "UnfoldTensor": lambda: ([name], {"dim": rank - 1, "size": 1, "step": 1}),
-        "ConvTransposeWithDynamicPads": lambda: (
-            [name, scope.drawn((data.shape[1], 2, 1, 1), word),
-             scope.integers([0, 0, 0, 0])],
-            {},
-        ),
-        "CDist": lambda: ([name, name], {"metric": "euclidean"}),
-        "QuantizeLinear": lambda: (
-            [name, scope.constant(np.array(0.25, word)), scope.constant(np.array(3, np.uint8))], {}
-        ),
-        "Pad": lambda: (
-            [name, scope.integers([1, 0] * rank), scope.constant(np.array(1, word))],
-            {"mode": draw.choice(("constant", "edge"))},
-        ),
-    }  # fmt: skip
-    op = draw.choice(list(tests))
-    inputs, more = tests[op]()
-    return _one(scope, op, inputs, 1, **more)
+
+    def given(value: Any, kind: Any = data.dtype) -> str:
+        return scope.constant(np.array(value, kind))
+
+    def region() -> list[str]:
+        return [given([[0, 0, 1, 1]]), given([0], np.int32), given([2, 2], np.int32)]
+
+    def pads() -> list[str]:
+        return [scope.integers([1, 0] * data.ndim), given(1)]
+
+    def upsampling() -> list[str]:
+        return [scope.drawn((data.shape[1], 2, 1, 1), data.dtype), scope.integers([0] * 4)]
+
+    rests: dict[str, Rest] = {
+        "Unique": lambda: ([], {}),
+        "QuickGelu": lambda: ([], {"alpha": 0.5}),
+        "FastGelu": lambda: ([scope.drawn(data.shape[-1:], data.dtype)], {}),
+        "GatherND": lambda: ([scope.integers([[0], [0]])], {}),
+        "Trilu": lambda: ([scope.integers(1)], {"upper": 1}),
+        "CropAndResize": lambda: (region(), {}),
+        "UnfoldTensor": lambda: ([], {"dim": data.ndim - 1, "size": 1, "step": 1}),
+        "ConvTransposeWithDynamicPads": lambda: (upsampling(), {}),
+        "CDist": lambda: ([name], {"metric": "euclidean"}),
+        "QuantizeLinear": lambda: ([given(0.25), given(3, np.uint8)], {}),
+        "Pad": lambda: (pads(), {"mode": draw.choice(("constant", "edge"))}),
+    }
+    op = draw.choice(list(rests))
+    inputs, more = rests[op]()
+    return add_own(scope, op, [name, *inputs], **more)
 
 
-FUSED: dict[Callable[[Scope], bool], int] = {
+FUSED: dict[Piece, int] = {
     fused_product: 3,
     fused_convolution: 2,
     skipped: 2,

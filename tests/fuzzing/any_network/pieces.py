@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,27 +17,26 @@ from tests.fuzzing.any_network.bodies import (
     scan_of_many,
 )
 from tests.fuzzing.any_network.exporters import EXPORTED
-from tests.fuzzing.any_network.fused import FUSED, MICROSOFT
+from tests.fuzzing.any_network.fused import FUSED, MICROSOFT, microsoft
 from tests.fuzzing.any_network.ops import any_op
 from tests.fuzzing.any_network.rare import RARE
-from tests.fuzzing.any_network.scope import Scope, add, info, kind_of
+from tests.fuzzing.any_network.scope import Array, Scope, info, kind_of
+from tests.fuzzing.any_network.steps import Found, Piece, add, reads
 from tests.fuzzing.any_network.turned import TURNED
 
 LEARNING = "ai.onnx.ml"
 
 
-def transpose(scope: Scope) -> bool:
+@reads(None, 2, 6)
+def transpose(scope: Scope, name: str, data: Array) -> Found:
     """A transpose, at times one of those that exporters write, at times without ``perm``."""
-    name = scope.pick(None, 2, 6)
-    if name is None:
-        return False
-    rank = scope[name].ndim
+    rank = data.ndim
     draw = scope.draw
     order = draw.sample(range(rank), rank)
     if rank > 2 and draw.random() < 0.6:
         order = draw.choice(([0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]))
     more = {} if draw.random() < 0.1 else {"perm": order}
-    return add(scope, "Transpose", [name], **more) is not None
+    return add(scope, "Transpose", [name], **more)
 
 
 def around(scope: Scope) -> bool:
@@ -52,7 +51,7 @@ def around(scope: Scope) -> bool:
     rank = scope.values[last].ndim
     names = [n for n, value in scope.arrays(None, rank, rank).items() if n in scope.values]
     more = {"perm": back} if back else {}
-    return add(scope, "Transpose", [names[-1]], **more) is not None
+    return add(scope, "Transpose", [names[-1]], **more)
 
 
 def convolution(scope: Scope) -> bool:
@@ -83,44 +82,41 @@ def convolution(scope: Scope) -> bool:
         more["strides"] = [draw.choice((1, 2)) for _ in window]
     if draw.random() < 0.5:
         more["kernel_shape"] = window
-    return add(scope, kind, inputs, **more) is not None
+    return add(scope, kind, inputs, **more)
 
 
-def product(scope: Scope) -> bool:
+@reads("f", 1, 5)
+def product(scope: Scope, name: str, data: Array) -> Found:
     """A MatMul, a Gemm or an Einsum, of two values or of one with a weight, transposed at times."""
     draw = scope.draw
-    name = scope.pick("f", 1, 5)
-    if name is None:
-        return False
-    data = scope[name]
-    word, inner = str(data.dtype), data.shape[-1]
+    inner = data.shape[-1]
     if data.ndim == 2 and draw.random() < 0.5:
         flags = {"transA": draw.choice((0, 1)), "transB": draw.choice((0, 1))}
         rows = data.shape[flags["transA"] - 1]
         shape = (3, rows) if flags["transB"] else (rows, 3)
-        inputs = [name, scope.drawn(shape, word)]
+        inputs = [name, scope.drawn(shape, data.dtype)]
         if scope.opset < 11 or draw.random() < 0.5:
             bias = draw.choice(([3], [1, 3], [], [data.shape[1 - flags["transA"]], 1]))
-            inputs.append(scope.drawn(bias, word))
+            inputs.append(scope.drawn(bias, data.dtype))
         more: dict[str, Any] = {k: v for k, v in flags.items() if v or draw.random() < 0.3}
-        return add(scope, "Gemm", inputs, alpha=draw.choice((1.0, 0.5)), **more) is not None
+        return add(scope, "Gemm", inputs, alpha=draw.choice((1.0, 0.5)), **more)
     if data.ndim == 3 and draw.random() < 0.2 and scope.opset >= 12:
         equation = draw.choice(("bij,bkj->bik", "bij->bji", "bij,bjk->bik", "bij,bij->b"))
         second = name
         if equation == "bij,bjk->bik":
-            second = scope.drawn((data.shape[0], inner, 2), word)
+            second = scope.drawn((data.shape[0], inner, 2), data.dtype)
         inputs = [name] if "," not in equation else [name, second]
-        return add(scope, "Einsum", inputs, equation=equation) is not None
+        return add(scope, "Einsum", inputs, equation=equation)
     if draw.random() < 0.4 and data.ndim > 1:
         order = [*range(data.ndim - 2), data.ndim - 1, data.ndim - 2]
         other = add(scope, "Transpose", [name], perm=order)
     else:
         lead = data.shape[: -2 if data.ndim > 2 and draw.random() < 0.3 else 0]
-        other = scope.drawn((*lead, inner, draw.choice((1, 2, 3))), word)
+        other = scope.drawn((*lead, inner, draw.choice((1, 2, 3))), data.dtype)
     if other is None:
         return False
     inputs = [name, other] if draw.random() < 0.8 else [other, name]
-    return add(scope, "MatMul", inputs) is not None
+    return add(scope, "MatMul", inputs)
 
 
 def weight(scope: Scope) -> bool:
@@ -138,13 +134,11 @@ def weight(scope: Scope) -> bool:
     return True
 
 
-def sliced(scope: Scope) -> bool:
+@reads(None, 1, 5)
+def sliced(scope: Scope, name: str, data: Array) -> Found:
     """A Slice as all versions write it: any axes in any order, negative ends and steps."""
     draw = scope.draw
-    name = scope.pick(None, 1, 5)
-    if name is None:
-        return False
-    shape = scope[name].shape
+    shape = data.shape
     axes = draw.sample(range(len(shape)), draw.randint(1, len(shape)))
     starts = [draw.choice((0, 0, 1, -1, -2, shape[a])) for a in axes]
     ends = [draw.choice((shape[a], 2**31 - 1, -1, 1, 2**62)) for a in axes]
@@ -156,7 +150,7 @@ def sliced(scope: Scope) -> bool:
     written = [a - len(shape) if draw.random() < 0.3 else a for a in axes]
     if scope.opset < 10:
         more = {} if axes == [*range(len(shape))] and draw.random() < 0.5 else {"axes": written}
-        return add(scope, "Slice", [name], starts=starts, ends=ends, **more) is not None
+        return add(scope, "Slice", [name], starts=starts, ends=ends, **more)
     kind = draw.choice(("int64", "int64", "int32"))
     if kind == "int32":
         ends = [max(min(e, 2**31 - 1), -(2**31)) for e in ends]
@@ -166,16 +160,13 @@ def sliced(scope: Scope) -> bool:
     if all(step == 1 for step in steps) and draw.random() < 0.5:
         lists.pop()
     inputs = ["" if x is None else scope.constant(np.array(x, kind)) for x in lists]
-    return add(scope, "Slice", [name, *inputs]) is not None
+    return add(scope, "Slice", [name, *inputs])
 
 
-def shapes(scope: Scope) -> bool:
+@reads(None, 1, 5)
+def shapes(scope: Scope, name: str, data: Array) -> Found:
     """A shape that is computed from another value's, and what is made with it."""
     draw = scope.draw
-    name = scope.pick(None, 1, 5)
-    if name is None:
-        return False
-    data = scope[name]
     got = add(scope, "Shape", [name])
     if got is None:
         return False
@@ -184,19 +175,19 @@ def shapes(scope: Scope) -> bool:
         value = helper.make_tensor("v", TensorProto.FLOAT, [1], [0.5])
         made = add(scope, "ConstantOfShape", [got], value=value)
         if made and data.dtype == np.float32:
-            return add(scope, "Add", [name, made]) is not None
-        return made is not None
+            return add(scope, "Add", [name, made])
+        return made
     if kind == "expand" and scope.opset >= 8:
-        one = scope.drawn([1], str(data.dtype) if data.dtype != object else "str")
-        return add(scope, "Expand", [one, got]) is not None
+        one = scope.drawn([1], data.dtype if data.dtype != object else "str")
+        return add(scope, "Expand", [one, got])
     if kind == "same":
         other = [n for n, v in scope.arrays().items() if v.size == data.size]
-        return add(scope, "Reshape", [draw.choice(other), got]) is not None
+        return add(scope, "Reshape", [draw.choice(other), got])
     if kind == "turned":
         order = draw.sample(range(data.ndim), data.ndim)
         where = scope.integers(order)
         turned = add(scope, "Gather", [got, where], axis=0)
-        return turned is not None and add(scope, "Reshape", [name, turned]) is not None
+        return turned and add(scope, "Reshape", [name, turned])
     if kind == "merge":
         axis = draw.randrange(data.ndim)
         size = add(scope, "Gather", [got, scope.integers([axis])], axis=0)
@@ -205,26 +196,25 @@ def shapes(scope: Scope) -> bool:
             return False
         parts = [size, rest] if draw.random() < 0.6 else [rest, size]
         shape = add(scope, "Concat", parts, axis=0)
-        return shape is not None and add(scope, "Reshape", [name, shape]) is not None
+        return shape and add(scope, "Reshape", [name, shape])
     if kind == "grow":
         two = add(scope, "Mul", [got, scope.integers([1] * data.ndim)])
-        return two is not None and add(scope, "Reshape", [name, two]) is not None
+        return two and add(scope, "Reshape", [name, two])
     if kind == "slice" and scope.opset >= 10:
         ends = [scope.integers([n]) for n in (draw.randrange(2), data.ndim)]
         tail = add(scope, "Slice", [got, *ends])
-        return tail is not None and add(scope, "Cast", [tail], to=TensorProto.FLOAT) is not None
+        return tail and add(scope, "Cast", [tail], to=TensorProto.FLOAT)
     size = add(scope, "Size", [name])
     if size is None:
         return False
-    wide = add(scope, "Cast", [size], to=TensorProto.FLOAT)
-    return wide is not None
+    return add(scope, "Cast", [size], to=TensorProto.FLOAT)
 
 
-def reshaped(scope: Scope) -> bool:
+@reads(None, 2, 4)
+def reshaped(scope: Scope, name: str, data: Array) -> Found:
     """Transpose, reshape, transpose: heads of attention, channel shuffles, merged axes."""
     draw = scope.draw
-    name = scope.pick(None, 2, 4)
-    if name is None or not transpose(scope):
+    if not transpose(scope):
         return False
     last = list(scope.values)[-1]
     shape = list(scope.values[last].shape)
@@ -238,7 +228,7 @@ def reshaped(scope: Scope) -> bool:
         wanted = scope.integers(shape)
         split = add(scope, "Reshape", [merged, wanted])
         order = draw.sample(range(len(shape)), len(shape))
-        return split is not None and add(scope, "Transpose", [split], perm=order) is not None
+        return split and add(scope, "Transpose", [split], perm=order)
     return True
 
 
@@ -255,12 +245,10 @@ def again(scope: Scope) -> bool:
     return scope.add(copy)
 
 
-def quantised(scope: Scope) -> bool:
+@reads("f", 2, 4, varying=True, since=10, single=True)
+def quantised(scope: Scope, name: str, data: Array) -> Found:
     """A quantised op between QuantizeLinear and DequantizeLinear, the standard's or Microsoft's."""
     draw = scope.draw
-    name = scope.pick("f", 2, 4, varying=True)
-    if scope.opset < 10 or name is None or scope[name].dtype != np.float32:
-        return False
     kind = draw.choice((np.uint8, np.int8))
     scale = scope.constant(np.array(0.25, np.float32))
     zero = scope.constant(np.array(draw.choice((0, 3)), kind))
@@ -320,16 +308,13 @@ def quantised(scope: Scope) -> bool:
             made = add(scope, "QLinearSoftmax", [*one, scale, zero], domain=MICROSOFT, **more)
     if made is None:
         return False
-    return add(scope, "DequantizeLinear", [made, scale, zero]) is not None
+    return add(scope, "DequantizeLinear", [made, scale, zero])
 
 
-def scaled(scope: Scope) -> bool:
+@reads("f", 1, 4, varying=True, since=13, single=True)
+def scaled(scope: Scope, name: str, data: Array) -> Found:
     """Numbers quantised and back by scales of an axis or of blocks of it, of 8 or 16 bits."""
     draw = scope.draw
-    name = scope.pick("f", 1, 4, varying=True)
-    if scope.opset < 13 or name is None or scope[name].dtype != np.float32:
-        return False
-    data = scope[name]
     axis = draw.randrange(data.ndim)
     kinds = ["uint8", "int8", *(["uint16", "int16"] if scope.opset >= 21 else [])]
     shape, more = [data.shape[axis]], {"axis": draw.choice((axis, axis - data.ndim))}
@@ -349,16 +334,14 @@ def scaled(scope: Scope) -> bool:
             more["axis"] = order.index(axis)
         elif last != q:
             last = add(scope, "Transpose", [last], perm=np.argsort(order).tolist()) or q
-    return add(scope, "DequantizeLinear", [last, scale, zero], **more) is not None
+    return add(scope, "DequantizeLinear", [last, scale, zero], **more)
 
 
-def summed(scope: Scope) -> bool:
+@reads("f", 1, 4, since=12)
+def summed(scope: Scope, name: str, data: Array) -> Found:
     """An Einsum of any letters, of one operand or two, with dots, and without a result."""
     draw = scope.draw
-    name = scope.pick("f", 1, 4)
-    if name is None or scope.opset < 12:
-        return False
-    shape = scope[name].shape
+    shape = data.shape
     letters = draw.sample("ijklmn", len(shape))
     sizes = dict(zip(letters, shape, strict=True))
     first, second, inputs = "".join(letters), "", [name]
@@ -366,7 +349,7 @@ def summed(scope: Scope) -> bool:
         other = draw.sample([*letters, "z"], draw.randint(1, len(letters)))
         second = "".join(other)
         inputs.append(scope.drawn([sizes.get(x, 2) for x in other],
-                                                  str(scope[name].dtype)))  # fmt: skip
+                                                  data.dtype))  # fmt: skip
     every = sorted({*first, *second})
     result = "".join(draw.sample(every, draw.randint(0, len(every))))
     if not second and draw.random() < 0.3:
@@ -375,63 +358,13 @@ def summed(scope: Scope) -> bool:
     equation = ",".join(filter(None, (first, second)))
     if draw.random() < 0.8:
         equation += f"{draw.choice(('->', ' -> '))}{result}"
-    return add(scope, "Einsum", inputs, equation=equation) is not None
+    return add(scope, "Einsum", inputs, equation=equation)
 
 
-def microsoft(scope: Scope) -> bool:
-    """An op of onnxruntime's own domain, some of which have the names of ONNX's own."""
-    draw = scope.draw
-    name = scope.pick("f", 1, 4)
-    if name is None:
-        return False
-    data = scope[name]
-    word = str(data.dtype)
-    last = data.shape[-1:]
-    tests: dict[str, Callable[[], tuple[list[str], dict[str, Any]]]] = {
-        "Gelu": lambda: ([name], {}),
-        "QuickGelu": lambda: ([name], {"alpha": 1.0}),
-        "FastGelu": lambda: ([name], {}),
-        "BiasGelu": lambda: ([name, scope.drawn(last, word)], {}),
-        "FusedMatMul": lambda: (
-            [name, scope.drawn((data.shape[-1], 2), word)],
-            {"alpha": 0.5},
-        ),
-        "TransposeMatMul": lambda: ([name, name], {"transB": 1}),
-        "Inverse": lambda: ([name], {}),
-        "Trilu": lambda: ([name], {"upper": draw.choice((0, 1))}),
-        "Pad": lambda: ([name, scope.integers([1, 0] * data.ndim)], {}),
-        "ExpandDims": lambda: ([name, scope.constant(np.array(1, np.int32))], {}),
-        "SkipLayerNormalization": lambda: (
-            [name, name, scope.drawn(last, word)],
-            {},
-        ),
-        "FusedConv": lambda: (
-            [name, scope.drawn((2, data.shape[1], 1, 1), word)],
-            {"activation": "Relu"},
-        ),
-        "GridSample": lambda: ([name, scope.constant(np.zeros((len(data), 2, 2, 2), word))], {}),
-        "Rfft": lambda: ([name], {"signal_ndim": 1, "normalized": 0, "onesided": 1}),
-    }
-    op = draw.choice(list(tests))
-    if (op == "FusedConv" and data.ndim != 4) or (op == "GridSample" and data.ndim != 4):
-        return False
-    inputs, more = tests[op]()
-    before = MICROSOFT in scope.root().domains
-    scope.root().domains.add(MICROSOFT)
-    found = add(scope, op, inputs, domain=MICROSOFT, **more)
-    if found is None and not before:
-        scope.root().domains.discard(MICROSOFT)
-    return found is not None
-
-
-def recurrent(scope: Scope) -> bool:
+@reads("f", 3, 3)
+def recurrent(scope: Scope, name: str, data: Array) -> Found:
     """An LSTM, GRU or RNN with some of its optional operands and results."""
     draw = scope.draw
-    name = scope.pick("f", 3, 3)
-    if name is None:
-        return False
-    data = scope[name]
-    word = str(data.dtype)
     kind, gates = draw.choice((("LSTM", 4), ("GRU", 3), ("RNN", 1)))
     direction = draw.choice(("forward", "reverse", "bidirectional"))
     both, hidden = 1 + (direction == "bidirectional"), 2
@@ -439,16 +372,18 @@ def recurrent(scope: Scope) -> bool:
     batch = data.shape[1]
     if scope.opset >= 14 and draw.random() < 0.4:
         more["layout"], batch = 1, data.shape[0]
-    inputs = [name, *(scope.drawn((both, gates * hidden, n), word)
+    inputs = [name, *(scope.drawn((both, gates * hidden, n), data.dtype)
                       for n in (data.shape[2], hidden))]  # fmt: skip
     steps = data.shape[0] if "layout" not in more else data.shape[1]
     options = [
-        scope.number((both, 2 * gates * hidden), word),
+        scope.number((both, 2 * gates * hidden), data.dtype),
         np.full((batch,), steps, np.int32),
-        scope.number((batch, both, hidden) if "layout" in more else (both, batch, hidden), word),
+        scope.number(
+            (batch, both, hidden) if "layout" in more else (both, batch, hidden), data.dtype
+        ),
     ]
     if kind == "LSTM":
-        options += [options[2], scope.number((both, 3 * hidden), word)]
+        options += [options[2], scope.number((both, 3 * hidden), data.dtype)]
         more |= {"input_forget": 1} if draw.random() < 0.2 else {}
     elif kind == "GRU" and draw.random() < 0.4:
         more["linear_before_reset"] = 1
@@ -465,19 +400,17 @@ def recurrent(scope: Scope) -> bool:
     return scope.add(helper.make_node(kind, inputs, outputs, **more))
 
 
-def resized(scope: Scope) -> bool:
+@reads("f", 2, 5, since=10)
+def resized(scope: Scope, name: str, data: Array) -> Found:
     """A Resize as all versions write it, with empty operands."""
     draw = scope.draw
-    name = scope.pick("f", 2, 5)
-    if name is None or scope.opset < 10:
-        return False
-    rank = scope[name].ndim
+    rank = data.ndim
     mode = draw.choice(("nearest", "nearest", "linear", "linear", "cubic"))
     scales = np.array([1.0] * rank, np.float32)
     for axis in draw.sample(range(rank), min(rank, draw.choice((1, 2)))):
         scales[axis] = draw.choice((2.0, 0.5, 1.5))
     if scope.opset == 10:
-        return add(scope, "Resize", [name, scope.constant(scales)], mode=mode) is not None
+        return add(scope, "Resize", [name, scope.constant(scales)], mode=mode)
     more: dict[str, Any] = {"mode": mode}
     if draw.random() < 0.6:
         how = ("asymmetric", "align_corners", "half_pixel", "pytorch_half_pixel")
@@ -488,7 +421,7 @@ def resized(scope: Scope) -> bool:
         more["cubic_coeff_a"], more["exclude_outside"] = -0.5, draw.choice((0, 1))
     if scope.opset >= 18 and mode != "nearest" and draw.random() < 0.2:
         more["antialias"] = 1
-    shape = scope[name].shape
+    shape = data.shape
     if draw.random() < 0.5:
         axes = [*range(rank)]
         if scope.opset >= 18 and draw.random() < 0.6:
@@ -503,21 +436,19 @@ def resized(scope: Scope) -> bool:
     if scope.opset < 13:
         empty = scope.constant(np.zeros(0, np.float32))
         inputs = [x or empty for x in inputs]
-    return add(scope, "Resize", [name, *inputs], **more) is not None
+    return add(scope, "Resize", [name, *inputs], **more)
 
 
-def narrow(scope: Scope) -> bool:
+@reads("f", 2, 5, since=13)
+def narrow(scope: Scope, name: str, data: Array) -> Found:
     """Ops on elements that NumPy does not have: bfloat16, of 8 and of 4 bits."""
     draw = scope.draw
-    name = scope.pick("f", 2, 5)
-    if name is None or scope.opset < 13:
-        return False
     types = {13: [TensorProto.BFLOAT16], 19: [TensorProto.FLOAT8E4M3FN], 21: [TensorProto.INT4]}
     to = draw.choice(
         [kind for since, kinds in types.items() if scope.opset >= since for kind in kinds]
     )
     names = [scope.names.new("t") for _ in range(4)]
-    rank = scope[name].ndim
+    rank = data.ndim
     order = draw.sample(range(rank), rank)
     nodes = [helper.make_node("Cast", [name], names[:1], to=to)]
     op = draw.choice(("Transpose", "Identity", "Reshape", "Transpose"))
@@ -534,27 +465,23 @@ def narrow(scope: Scope) -> bool:
     return scope.add(*nodes, keep=names[3:])
 
 
-def half(scope: Scope) -> bool:
+@reads("fiu")
+def half(scope: Scope, name: str, data: Array) -> Found:
     """A value in another type of number or text, that others may go on with."""
-    name = scope.pick("fiu")
-    if name is None:
-        return False
     kinds = ("float16", "float64", "int8", "uint8", "int32", "bool", "str")
     kind = scope.draw.choice(kinds)
     if kind == "str":
-        shape = scope[name].shape
+        shape = data.shape
         return bool(scope.drawn(shape, "str"))
     to = kind_of(np.zeros(0, kind))
-    return add(scope, "Cast", [name], to=to) is not None
+    return add(scope, "Cast", [name], to=to)
 
 
-def sequence(scope: Scope) -> bool:
+@reads("f", 2, 4, since=11)
+def sequence(scope: Scope, name: str, data: Array) -> Found:
     """Tensors made a sequence, and made a tensor again."""
     draw = scope.draw
-    name = scope.pick("f", 2, 4)
-    if name is None or scope.opset < 11:
-        return False
-    axis = draw.randrange(scope[name].ndim)
+    axis = draw.randrange(data.ndim)
     keep = draw.choice((0, 1))
     made = add(scope, "SplitToSequence", [name], axis=axis, keepdims=keep)
     if made is None:
@@ -575,22 +502,20 @@ def sequence(scope: Scope) -> bool:
         if made is None:
             return False
     if draw.random() < 0.5:
-        return add(scope, "SequenceAt", [made, scope.integers(0)]) is not None
-    return add(scope, "ConcatFromSequence", [made], axis=axis, new_axis=1 - keep) is not None
+        return add(scope, "SequenceAt", [made, scope.integers(0)])
+    return add(scope, "ConcatFromSequence", [made], axis=axis, new_axis=1 - keep)
 
 
-def empty(scope: Scope) -> bool:
+@reads("f", 1, 4)
+def empty(scope: Scope, name: str, data: Array) -> Found:
     """A constant without elements behind a value, that others may read too."""
     draw = scope.draw
-    name = scope.pick("f", 1, 4)
-    if name is None:
-        return False
-    shape = [*scope[name].shape]
+    shape = [*data.shape]
     axis = draw.randrange(len(shape))
     shape[axis] = 0
-    nothing = scope.drawn(shape, str(scope[name].dtype))
+    nothing = scope.drawn(shape, data.dtype)
     inputs = [name, nothing] if draw.random() < 0.7 else [nothing, name]
-    return add(scope, "Concat", inputs, axis=axis) is not None
+    return add(scope, "Concat", inputs, axis=axis)
 
 
 def learned(scope: Scope) -> bool:
@@ -607,19 +532,15 @@ def learned(scope: Scope) -> bool:
     found = add(scope, kind, [name], domain=LEARNING, **more[kind])
     if found is None and not before and scope.draw.random() < 0.5:
         root.domains.discard(LEARNING)  # else it is imported only
-    return found is not None
+    return found
 
 
-def located(scope: Scope) -> bool:
+@reads("f", 4, 4)
+def located(scope: Scope, name: str, data: Array) -> Found:
     """Ops that look at places of images: regions, grids, boxes, windows for unpooling."""
     draw = scope.draw
-    name = scope.pick("f", 4, 4)
-    if name is None:
-        return False
-    data = scope[name]
-    word = str(data.dtype)
     kind = draw.choice(("RoiAlign", "MaxRoiPool", "GridSample", "Unpool", "NMS", "Deform"))
-    boxes = np.array([[0, 0, 1, 1], [0, 0, 2, 1]], word)
+    boxes = np.array([[0, 0, 1, 1], [0, 0, 2, 1]], data.dtype)
     if kind == "RoiAlign" and scope.opset >= 10:
         inputs = [name, scope.constant(boxes), scope.integers([0, 0])]
         sizes: dict[str, Any] = {"output_height": 2, "output_width": draw.choice((1, 2))}
@@ -627,36 +548,36 @@ def located(scope: Scope) -> bool:
             sizes["mode"] = draw.choice(("avg", "max"))
         if draw.random() < 0.4 and scope.opset >= 16:
             sizes["coordinate_transformation_mode"] = "output_half_pixel"
-        return add(scope, kind, inputs, **sizes) is not None
+        return add(scope, kind, inputs, **sizes)
     if kind == "MaxRoiPool":
-        rois = scope.constant(np.concatenate([np.zeros((2, 1), word), boxes], 1))
-        return add(scope, kind, [name, rois], pooled_shape=[1, 2]) is not None
+        rois = scope.constant(np.concatenate([np.zeros((2, 1), data.dtype), boxes], 1))
+        return add(scope, kind, [name, rois], pooled_shape=[1, 2])
     if kind == "GridSample" and scope.opset >= 16:
-        grid = scope.drawn((len(data), 2, 3, 2), word)
+        grid = scope.drawn((len(data), 2, 3, 2), data.dtype)
         how: dict[str, Any] = {"align_corners": draw.choice((0, 1))}
         if draw.random() < 0.5:
             how["padding_mode"] = draw.choice(("zeros", "border", "reflection"))
-        return add(scope, kind, [name, grid], **how) is not None
+        return add(scope, kind, [name, grid], **how)
     if kind == "Unpool":
         outputs = [scope.names.new("t"), scope.names.new("t")]
         pool = helper.make_node("MaxPool", [name], outputs, kernel_shape=[1, 2], strides=[1, 2])
         if not scope.add(pool):
             return False
         more = {"kernel_shape": [1, 2], "strides": [1, 2]}
-        return add(scope, "MaxUnpool", outputs, **more) is not None
+        return add(scope, "MaxUnpool", outputs, **more)
     if kind == "NMS" and scope.opset >= 10:
         every = scope.constant(boxes.astype(np.float32)[None])
         scores = scope.constant(np.abs(scope.number((1, 2, 2))))
         most = scope.integers([2])
-        return add(scope, "NonMaxSuppression", [every, scores, most]) is not None
+        return add(scope, "NonMaxSuppression", [every, scores, most])
     if kind == "Deform" and scope.opset >= 19:
-        weights = scope.drawn((2, data.shape[1], 1, 1), word)
-        offset = scope.drawn((len(data), 2, *data.shape[2:]), word)
-        return add(scope, "DeformConv", [name, weights, offset]) is not None
+        weights = scope.drawn((2, data.shape[1], 1, 1), data.dtype)
+        offset = scope.drawn((len(data), 2, *data.shape[2:]), data.dtype)
+        return add(scope, "DeformConv", [name, weights, offset])
     return False
 
 
-PIECES: dict[Callable[[Scope], bool], int] = {
+PIECES: dict[Piece, int] = {
     **EXPORTED,
     **FUSED,
     **RARE,
@@ -693,11 +614,11 @@ PIECES: dict[Callable[[Scope], bool], int] = {
 """All kinds of pieces, and how often each is tried."""
 
 
-def piece_of(scope: Scope, pieces: Mapping[Callable[[Scope], bool], int]) -> bool:
+def piece_of(scope: Scope, pieces: Mapping[Piece, int]) -> bool:
     """Add one of some pieces; return whether it was found to run."""
     piece = scope.draw.choices([*pieces], [*pieces.values()])[0]
     try:
-        return piece(scope)
+        return bool(piece(scope))
     except (IndexError, ValueError, TypeError, KeyError):  # not for values of these shapes
         return False
 

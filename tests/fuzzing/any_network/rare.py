@@ -2,55 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
 
-from tests.fuzzing.any_network.scope import Scope, add, add_many, kind_of
+from tests.fuzzing.any_network.scope import Array, Scope, kind_of
+from tests.fuzzing.any_network.steps import (
+    Found,
+    Piece,
+    add,
+    add_many,
+    add_named,
+    reads,
+    transposed,
+    transposed_weight,
+)
 
 
 def _places(scope: Scope, size: int, shape: Any) -> str:
     """Return indices into an axis of a size."""
-    found = np.random.default_rng(scope.draw.randrange(99)).integers(-size, size, shape)
-    return scope.integers(found)
+    numbers = np.random.default_rng(scope.draw.randrange(99))
+    return scope.integers(numbers.integers(-size, size, shape))
 
 
-def scattered(scope: Scope) -> bool:
+@reads("f", 1, 4, since=11)
+def scattered(scope: Scope, name: str, data: Array) -> Found:
     """Elements or slices that are replaced, or joined by a reduction."""
     draw = scope.draw
-    name = scope.pick("f", 1, 4)
-    if name is None or scope.opset < 11:
-        return False
-    data = scope[name]
-    word, more = str(data.dtype), dict[str, Any]()
+    more = dict[str, Any]()
     if scope.opset >= 16 and draw.random() < 0.6:
         ways = ("none", "add", "mul", *(("max", "min") if scope.opset >= 18 else ()))
         more["reduction"] = draw.choice(ways)
     if draw.random() < 0.5:
         axis = draw.randrange(-data.ndim, data.ndim)
         shape = [draw.randint(1, size) for size in data.shape]
-        updates = scope.drawn(shape, word)
+        updates = scope.drawn(shape, data.dtype)
         if more.get("reduction", "none") == "none":  # no place twice, as the last is not told
             shape[axis] = 1
-            updates = scope.drawn(shape, word)
+            updates = scope.drawn(shape, data.dtype)
         inputs = [name, _places(scope, data.shape[axis], shape), updates]
-        return add(scope, "ScatterElements", inputs, axis=axis, **more) is not None
+        return add(scope, "ScatterElements", inputs, axis=axis, **more)
     depth = draw.randint(1, data.ndim)
     count = draw.choice((1, 2)) if more.get("reduction", "none") != "none" else 1
     places = [[draw.randrange(-size, size) for size in data.shape[:depth]] for _ in range(count)]
-    updates = scope.drawn([count, *data.shape[depth:]], word)
-    return add(scope, "ScatterND", [name, scope.integers(places), updates], **more) is not None
+    updates = scope.drawn([count, *data.shape[depth:]], data.dtype)
+    return add(scope, "ScatterND", [name, scope.integers(places), updates], **more)
 
 
-def picked(scope: Scope) -> bool:
+@reads("fiu", 1, 4)
+def picked(scope: Scope, name: str, data: Array) -> Found:
     """Elements that are picked, counted or ordered."""
     draw = scope.draw
-    name = scope.pick("fiu", 1, 4)
-    if name is None:
-        return False
-    data = scope[name]
     rank = data.ndim
     axis = draw.randrange(-rank, rank) if scope.opset >= 11 else draw.randrange(rank)
     kind = draw.choice(("TopK", "GatherND", "Unique", "NonZero", "OneHot", "Compress", "ArgMax",
@@ -58,7 +61,7 @@ def picked(scope: Scope) -> bool:
     if kind == "TopK" and scope.opset >= 10:
         most = scope.integers([draw.randint(1, max(data.shape[axis], 1))])
         more = {"largest": draw.choice((0, 1))} if scope.opset >= 11 else {}
-        return bool(add_many(scope, kind, [name, most], 2, axis=axis, **more))
+        return add_many(scope, kind, [name, most], 2, axis=axis, **more)
     if kind == "GatherND" and scope.opset >= 12:
         shared = draw.choice((0, 0, 1))
         depth = draw.randint(1, rank - shared) if rank > shared else 0
@@ -69,91 +72,79 @@ def picked(scope: Scope) -> bool:
         sizes = data.shape[shared : shared + depth]
         flat = [[draw.randrange(-s, s) for s in sizes] for _ in range(int(np.prod(lead)))]
         places = scope.integers(np.reshape(flat, [*lead, depth]))
-        return add(scope, kind, [name, places], batch_dims=shared) is not None
+        return add(scope, kind, [name, places], batch_dims=shared)
     if kind == "Unique" and scope.opset >= 11:
         more = {"sorted": draw.choice((0, 1))} | ({"axis": axis} if draw.random() < 0.6 else {})
-        return bool(add_many(scope, kind, [name], draw.choice((1, 2, 3, 4)), **more))
+        return add_many(scope, kind, [name], draw.choice((1, 2, 3, 4)), **more)
     if kind == "NonZero" and scope.opset >= 9:
         made = add(scope, kind, [name])
-        made = made and add(scope, "Transpose", [made], perm=[1, 0])
-        if made is not None and scope.opset >= 11 and draw.random() < 0.6:
-            return add(scope, "GatherND", [name, made]) is not None
-        return made is not None
+        made = made and transposed(scope, made, [1, 0])
+        if made and scope.opset >= 11 and draw.random() < 0.6:
+            return add(scope, "GatherND", [name, made])
+        return made
     if kind == "OneHot" and data.dtype.kind in "iu" and scope.opset >= 9:
         depth, values = scope.integers([3]), scope.constant(np.array([0, 1], np.float32))
         axis = draw.randrange(-rank - 1, rank + 1)
-        return add(scope, kind, [name, depth, values], axis=axis) is not None
+        return add(scope, kind, [name, depth, values], axis=axis)
     if kind == "Compress" and scope.opset >= 9:
         flat = draw.random() < 0.3
         size = data.size if flat else data.shape[axis]
         mask = scope.drawn([draw.randint(0, size)], "bool")
-        return add(scope, kind, [name, mask], **({} if flat else {"axis": axis})) is not None
+        return add(scope, kind, [name, mask], **({} if flat else {"axis": axis}))
     if kind == "ArgMax":
         more = {"axis": axis, "keepdims": draw.choice((0, 1))}
-        return add(scope, draw.choice(("ArgMax", "ArgMin")), [name], **more) is not None
+        return add(scope, draw.choice(("ArgMax", "ArgMin")), [name], **more)
     if kind == "GatherElements" and scope.opset >= 11:
         shape = [draw.randint(1, max(size, 1)) for size in data.shape]
-        return (
-            add(scope, kind, [name, _places(scope, data.shape[axis], shape)], axis=axis) is not None
-        )
+        return add(scope, kind, [name, _places(scope, data.shape[axis], shape)], axis=axis)
     if kind == "ReverseSequence" and scope.opset >= 10 and rank > 1:
         batch = draw.choice((0, 1))
         count = data.shape[batch]
         lengths = [draw.randint(1, max(data.shape[1 - batch], 1)) for _ in range(count)]
         more = {"batch_axis": batch, "time_axis": 1 - batch}
-        return add(scope, kind, [name, scope.integers(lengths)], **more) is not None
+        return add(scope, kind, [name, scope.integers(lengths)], **more)
     count = draw.choice((1, 2, 3))
     if kind == "Split" and scope.opset >= 18:
         outputs = [scope.names.new("t") for _ in range(count)]
-        more = {"axis": axis, "num_outputs": count}
-        return scope.add(helper.make_node("Split", [name], outputs, **more))
+        return add_named(scope, kind, [name], outputs, axis=axis, num_outputs=count)
     return False
 
 
-def cumulated(scope: Scope) -> bool:
+@reads("f", 1, 4)
+def cumulated(scope: Scope, name: str, data: Array) -> Found:
     """Sums and products along an axis, triangles, unit matrices, bits."""
     draw = scope.draw
-    name = scope.pick("f", 1, 4)
-    if name is None:
-        return False
-    rank = scope[name].ndim
+    rank, more = data.ndim, dict[str, Any]()
     kind = draw.choice(("CumSum", "CumSum", "CumProd", "Trilu", "EyeLike", "BitCast", "Hardmax",
                         "Det", "Range", "ConstantOfShape"))  # fmt: skip
-    more: dict[str, Any] = {}
     if kind in ("CumSum", "CumProd"):
-        axis = scope.constant(
-            np.array(draw.randrange(-rank, rank), draw.choice((np.int32, np.int64)))
-        )
-        more = {word: 1 for word in ("exclusive", "reverse") if draw.random() < 0.5}
-        return add(scope, kind, [name, axis], **more) is not None
+        axis = draw.randrange(-rank, rank)
+        places = scope.constant(np.array(axis, draw.choice((np.int32, np.int64))))
+        more = {key: 1 for key in ("exclusive", "reverse") if draw.random() < 0.5}
+        return add(scope, kind, [name, places], **more)
     if kind == "Trilu":
         inputs = [name]
         if draw.random() < 0.6:
             inputs.append(scope.integers(draw.choice((-2, -1, 0, 1))))
-        return add(scope, kind, inputs, upper=draw.choice((0, 1))) is not None
+        return add(scope, kind, inputs, upper=draw.choice((0, 1)))
     if kind == "EyeLike":
-        flat = [n for n, v in scope.arrays("fiu", 2, 2).items()]
+        flat = [*scope.arrays("fiu", 2, 2)]
         more = {"k": draw.choice((-1, 0, 1))} | ({"dtype": 1} if draw.random() < 0.5 else {})
-        return bool(flat) and add(scope, kind, [draw.choice(flat)], **more) is not None
+        return flat and add(scope, kind, [draw.choice(flat)], **more)
     if kind == "BitCast":
-        to = {
-            "float32": TensorProto.INT32,
-            "float64": TensorProto.INT64,
-            "float16": TensorProto.INT16,
-        }
-        made = add(scope, kind, [name], to=to[str(scope[name].dtype)])
-        back = kind_of(scope[name])
-        return made is not None and add(scope, kind, [made], to=back) is not None
+        to = {2: TensorProto.INT16, 4: TensorProto.INT32, 8: TensorProto.INT64}
+        made = add(scope, kind, [name], to=to[data.itemsize])
+        return made and add(scope, kind, [made], to=kind_of(data))
     if kind == "Hardmax":
-        return add(scope, kind, [name], axis=draw.randrange(rank)) is not None
+        return add(scope, kind, [name], axis=draw.randrange(rank))
     if kind == "Range":
         ends = [scope.integers(x) for x in (0, draw.choice((3, 6)), 1)]
         got = add(scope, kind, ends)
-        return got is not None and add(scope, "Cast", [got], to=TensorProto.FLOAT) is not None
-    return kind == "Det" and add(scope, kind, [name]) is not None
+        return got and add(scope, "Cast", [got], to=TensorProto.FLOAT)
+    return kind == "Det" and add(scope, kind, [name])
 
 
-def sampled(scope: Scope) -> bool:
+def sampled(scope: Scope) -> Found:
     """Grids over images and volumes, and images made of columns."""
     draw = scope.draw
     spatial = draw.choice((2, 2, 3))
@@ -165,83 +156,68 @@ def sampled(scope: Scope) -> bool:
         ]
         columns = draw.choice(same or [scope.given(scope.number((2, 8, 4)))])
         size, block = scope.integers([3, 3]), scope.integers([2, 2])
-        return add(scope, "Col2Im", [columns, size, block]) is not None
+        return add(scope, "Col2Im", [columns, size, block])
     if kind == "spectrum" and scope.opset >= 20:
         signal = scope.pick("f", 2, 4)
         if signal is None:
             return False
-        made = _unsqueezed_last(scope, signal)
+        made = add(scope, "Unsqueeze", [signal, scope.integers([-1])])
         axis = scope.integers(draw.choice((1, -2)))
-        more = {"onesided": draw.choice((0, 1))}
-        return made is not None and add(scope, "DFT", [made, "", axis], **more) is not None
+        return made and add(scope, "DFT", [made, "", axis], onesided=draw.choice((0, 1)))
     if name is None or scope.opset < 16 or scope[name].size == 0:
         return False
     data = scope[name]
-    word, sizes = str(data.dtype), [draw.choice((1, 2, 3)) for _ in range(spatial)]
-    grid: str | None = scope.drawn((len(data), *sizes, spatial), word)
+    sizes = [draw.choice((1, 2, 3)) for _ in range(spatial)]
+    grid: str | None = scope.drawn((len(data), *sizes, spatial), data.dtype)
     if kind == "affine" and scope.opset >= 20:
-        theta = scope.drawn((len(data), spatial, spatial + 1), word)
+        theta = scope.drawn((len(data), spatial, spatial + 1), data.dtype)
         wanted = scope.integers([len(data), data.shape[1], *sizes])
         grid = add(scope, "AffineGrid", [theta, wanted], align_corners=draw.choice((0, 1)))
     elif draw.random() < 0.3:
         order = [0, *draw.sample(range(1, spatial + 2), spatial + 1)]
-        held = scope[str(grid)].transpose(np.argsort(order))
-        grid = add(scope, "Transpose", [scope.constant(np.ascontiguousarray(held))], perm=order)
+        grid = transposed_weight(scope, scope[str(grid)], order)
     if grid is None:
         return False
-    more = {"align_corners": draw.choice((0, 1))}
+    more: dict[str, Any] = {"align_corners": draw.choice((0, 1))}
     if draw.random() < 0.5:
         modes = ("linear", "nearest", "cubic") if scope.opset >= 20 else ("bilinear", "nearest")
         more["mode"] = draw.choice(modes)
     if draw.random() < 0.5:
         more["padding_mode"] = draw.choice(("zeros", "border", "reflection"))
-    return add(scope, "GridSample", [name, grid], **more) is not None
+    return add(scope, "GridSample", [name, grid], **more)
 
 
-def _unsqueezed_last(scope: Scope, name: str) -> str | None:
-    return add(scope, "Unsqueeze", [name, scope.integers([-1])])
-
-
-def listed(scope: Scope) -> bool:
+@reads("f", 1, 4, since=11)
+def listed(scope: Scope, name: str, data: Array) -> Found:
     """Sequences that are made, changed, measured and read, and given back as well."""
     draw = scope.draw
-    name = scope.pick("f", 1, 4)
-    if name is None or scope.opset < 11:
-        return False
-    value = scope[name]
-    same = [
-        n for n, v in scope.arrays("f").items() if v.dtype == value.dtype and v.ndim == value.ndim
-    ]
-    order = draw.sample(range(value.ndim), value.ndim)
-    turned = add(scope, "Transpose", [name], perm=order)
-    made = add(scope, "SequenceConstruct", [draw.choice(same), turned or name, name])
+    alike = scope.arrays("f", data.ndim, data.ndim)
+    same = [n for n, v in alike.items() if v.dtype == data.dtype]
+    order = draw.sample(range(data.ndim), data.ndim)
+    turned = transposed(scope, name, order) or name
+    made = add(scope, "SequenceConstruct", [draw.choice(same), turned, name])
     if made is None:
         return False
     for _ in range(draw.choice((0, 1, 2))):
         place = scope.integers(draw.choice((0, -1)))
         if draw.random() < 0.5:
-            made = add(scope, "SequenceInsert", [made, turned or name, place]) or made
+            made = add(scope, "SequenceInsert", [made, turned, place]) or made
         else:
             made = add(scope, "SequenceErase", [made, place]) or made
     if draw.random() < 0.3:
         add(scope, "SequenceLength", [made])
     if draw.random() < 0.4:
-        back = np.argsort(order).tolist()
         element = add(scope, "SequenceAt", [made, scope.integers(-1)])
-        return element is not None and add(scope, "Transpose", [element], perm=back) is not None
-    more = {"axis": 0, "new_axis": draw.choice((0, 1))}
-    return add(scope, "ConcatFromSequence", [made], **more) is not None
+        return element and transposed(scope, element, np.argsort(order))
+    return add(scope, "ConcatFromSequence", [made], axis=0, new_axis=draw.choice((0, 1)))
 
 
-def optional(scope: Scope) -> bool:
+@reads("f", 1, 4, since=15)
+def optional(scope: Scope, name: str, data: Array) -> Found:
     """An optional value that is asked for, and taken."""
     draw = scope.draw
-    name = scope.pick("f", 1, 4)
-    if name is None or scope.opset < 15:
-        return False
     names = [scope.names.new("t") for _ in range(4)]
-    rank = scope[name].ndim
-    order = draw.sample(range(rank), rank)
+    order = draw.sample(range(data.ndim), data.ndim)
     nodes = [helper.make_node("Transpose", [name], names[:1], perm=order)]
     nodes.append(helper.make_node("Optional", names[:1], names[1:2]))
     nodes.append(helper.make_node("OptionalGetElement", names[1:2], names[2:3]))
@@ -249,27 +225,21 @@ def optional(scope: Scope) -> bool:
     if draw.random() < 0.5:
         nodes.append(helper.make_node("OptionalHasElement", names[1:2], names[3:]))
         keep.append(names[3])
-    if not scope.add(*nodes, keep=keep):
-        return False
-    return add(scope, "Transpose", [names[2]], perm=np.argsort(order).tolist()) is not None
+    return scope.add(*nodes, keep=keep) and transposed(scope, names[2], np.argsort(order))
 
 
-def random_numbers(scope: Scope) -> bool:
+@reads("f", 1, 4)
+def random_numbers(scope: Scope, name: str, data: Array) -> Found:
     """Random numbers by a seed, which are others in another order of axes, or by none."""
     draw = scope.draw
-    name = scope.pick("f", 1, 4)
-    if name is None:
-        return False
-    rank = scope[name].ndim
-    turned = add(scope, "Transpose", [name], perm=draw.sample(range(rank), rank)) or name
+    turned = transposed(scope, name) or name
     kind = draw.choice(("RandomNormalLike", "RandomUniformLike", "Bernoulli", "RandomNormal"))
     more: dict[str, Any] = {"seed": 3.0} if draw.random() < 0.8 else {}
     inputs = [turned]
     if kind == "Bernoulli":
         if scope.opset < 15:
             return False
-        chance = add(scope, "Sigmoid", [turned])
-        inputs = [chance or turned]
+        inputs = [add(scope, "Sigmoid", [turned]) or turned]
     elif kind == "RandomNormal":
         inputs = []
         more["shape"] = [*scope[turned].shape]
@@ -278,28 +248,25 @@ def random_numbers(scope: Scope) -> bool:
         return False
     if "seed" not in more:
         scope.root().random = True
-    return add(scope, "Transpose", [made], perm=draw.sample(range(rank), rank)) is not None
+    return transposed(scope, made)
 
 
-def lost(scope: Scope) -> bool:
+@reads("f", 2, 4, since=12, single=True)
+def lost(scope: Scope, name: str, data: Array) -> Found:
     """A loss, with classes on axis 1."""
     draw = scope.draw
-    name = scope.pick("f", 2, 4)
-    if name is None or scope.opset < 12 or scope[name].dtype != np.float32:
-        return False
-    shape = scope[name].shape
-    target = [shape[0], *shape[2:]]
-    labels = np.random.default_rng(draw.randrange(99)).integers(0, shape[1], target)
+    batch, classes, *rest = data.shape
+    labels = np.random.default_rng(draw.randrange(99)).integers(0, classes, [batch, *rest])
     inputs = [name, scope.integers(labels)]
     if draw.random() < 0.4:
-        inputs.append(scope.constant(np.abs(scope.number([shape[1]])) + 1))
+        inputs.append(scope.constant(np.abs(scope.number([classes])) + 1))
     more = {"reduction": draw.choice(("none", "sum", "mean"))}
     if draw.random() < 0.5:
-        return bool(add_many(scope, "SoftmaxCrossEntropyLoss", inputs, 2, **more))
-    return add(scope, "NegativeLogLikelihoodLoss", inputs, **more) is not None
+        return add_many(scope, "SoftmaxCrossEntropyLoss", inputs, 2, **more)
+    return add(scope, "NegativeLogLikelihoodLoss", inputs, **more)
 
 
-RARE: dict[Callable[[Scope], bool], int] = {
+RARE: dict[Piece, int] = {
     scattered: 3,
     picked: 5,
     cumulated: 4,

@@ -13,6 +13,8 @@ from onnx import numpy_helper as numpy_of
 
 from layoutopt.onnx.runtime import Session
 
+Array: TypeAlias = Any
+
 Value: TypeAlias = Any
 """An array, or a list of arrays."""
 
@@ -359,24 +361,3 @@ class Scope:
 
 def _as_array(value: Value) -> Value:
     return value if isinstance(value, list) else np.asarray(value)
-
-
-def add(
-    scope: Scope, op: str, inputs: Sequence[str], *, domain: str = "", **more: Any
-) -> str | None:
-    """Add a node of one result; return its name if it runs."""
-    made = helper.make_node(op, inputs, [scope.names.new("t")], domain=domain or None, **more)
-    made.name = scope.names.node(op)
-    return str(made.output[0]) if scope.add(made) else None
-
-
-def add_many(
-    scope: Scope, op: str, inputs: Sequence[str], count: int, *, domain: str = "", **more: Any
-) -> list[str]:
-    """Add a node of some of its first results, the last one at least; return their names."""
-    draw = scope.draw
-    outputs = [scope.names.new("t") if draw.random() < 0.7 else "" for _ in range(count)]
-    outputs[-1] = outputs[-1] or scope.names.new("t")
-    made = helper.make_node(op, inputs, outputs, domain=domain or None, **more)
-    made.name = scope.names.node(op)
-    return [name for name in outputs if name] if scope.add(made) else []
