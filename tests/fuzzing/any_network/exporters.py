@@ -6,14 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from tests.fuzzing.any_network.scope import Array, Scope
-from tests.fuzzing.any_network.steps import Found, Piece, add, add_many, reads
-
-
-def _turned(scope: Scope, name: str, order: list[int]) -> str | None:
-    return add(scope, "Transpose", [name], perm=order)
+from tests.fuzzing.any_network.steps import (
+    Found,
+    Piece,
+    add,
+    add_many,
+    add_named,
+    divisor,
+    quantised_by,
+    reads,
+    recurrent_weights,
+    scale_of,
+    transposed,
+)
 
 
 def _reshaped(scope: Scope, name: str, shape: list[int]) -> str | None:
@@ -25,26 +33,21 @@ def _reshaped(scope: Scope, name: str, shape: list[int]) -> str | None:
     elif draw.random() < 0.3 and shape:
         got = add(scope, "Shape", [name])
         own = scope[name].shape
-        if got is not None and shape[0] == own[0]:
-            first = scope.integers([0])
-            batch = add(scope, "Gather", [got, first], axis=0)
+        if got and shape[0] == own[0]:
+            batch = add(scope, "Gather", [got, scope.integers([0])], axis=0)
             rest = scope.integers(shape[1:])
-            whole = None if batch is None else add(scope, "Concat", [batch, rest], axis=0)
-            if whole is not None:
+            whole = batch and add(scope, "Concat", [batch, rest], axis=0)
+            if whole:
                 return add(scope, "Reshape", [name, whole])
     return add(scope, "Reshape", [name, scope.integers(shape)])
-
-
-def _weight(scope: Scope, *shape: int, like: str) -> str:
-    return scope.drawn(shape, str(scope[like].dtype))
 
 
 @reads(None, 2, 4)
 def rearranged(scope: Scope, name: str, data: Array) -> Found:
     """Axes split, permuted and merged: windows, shuffles of channels and of pixels, patches."""
     draw = scope.draw
-    shape, split, groups = data.shape, list[int](), list[int]()
-    for size in shape:
+    split, groups = list[int](), list[int]()
+    for size in data.shape:
         factors = [k for k in range(2, size) if size % k == 0]
         if factors and draw.random() < 0.6:
             k = draw.choice(factors)
@@ -57,7 +60,7 @@ def rearranged(scope: Scope, name: str, data: Array) -> Found:
         return False
     made = _reshaped(scope, name, split)
     order = draw.sample(range(len(split)), len(split))
-    made = made and _turned(scope, made, order)
+    made = made and transposed(scope, made, order)
     if made is None:
         return False
     for n, axis in enumerate(order):
@@ -71,16 +74,15 @@ def rearranged(scope: Scope, name: str, data: Array) -> Found:
 @reads("f", 3, 5)
 def channels_last(scope: Scope, name: str, data: Array) -> Found:
     """Convolutions and pools between transposes, as Keras networks have them."""
-    draw = scope.draw
-    rank = data.ndim
+    draw, rank = scope.draw, data.ndim
     first, last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
     made: str | None = name
     if draw.random() < 0.3:
         pads = [0, *(draw.choice((0, 1)) for _ in range(rank - 2)), 0] * 2
         more: dict[str, Any] = {"pads": pads} if scope.opset < 11 else {}
-        reads = [name] if scope.opset < 11 else [name, scope.integers(pads)]
-        made = add(scope, "Pad", reads, **more)
-    made = made and _turned(scope, made, first)
+        inputs = [name] if scope.opset < 11 else [name, scope.integers(pads)]
+        made = add(scope, "Pad", inputs, **more)
+    made = made and transposed(scope, made, first)
     if made is None:
         return False
     shape = scope[made].shape
@@ -88,81 +90,76 @@ def channels_last(scope: Scope, name: str, data: Array) -> Found:
     window = [draw.randint(1, min(2, max(size, 1))) for size in shape[2:]]
     if op in ("Conv", "depthwise"):
         group = max(shape[1], 1) if op == "depthwise" else 1
-        weights = _weight(scope, group * draw.choice((1, 2)), shape[1] // group, *window, like=made)
+        filters = [group * draw.choice((1, 2)), shape[1] // group, *window]
+        weights = scope.drawn(filters, data.dtype)
         if draw.random() < 0.3:  # as the training framework has it, transposed for ONNX
-            array = scope[weights]
             order = [*range(2, rank), 1, 0]
-            held = scope.constant(np.ascontiguousarray(array.transpose(order)), plain=True)
-            weights = _turned(scope, held, np.argsort(order).tolist()) or weights
+            array = np.ascontiguousarray(scope[weights].transpose(order))
+            held = scope.constant(array, plain=True)
+            weights = transposed(scope, held, np.argsort(order)) or weights
         made = add(scope, "Conv", [made, weights], group=group)
-    elif op == "GlobalAveragePool":
-        made = add(scope, op, [made])
     else:
-        made = add(scope, op, [made], kernel_shape=window)
-    if made is not None and draw.random() < 0.4:
+        made = add(
+            scope, op, [made], **({} if op.startswith("Global") else {"kernel_shape": window})
+        )
+    if made and draw.random() < 0.4:
         channels = scope[made].shape[1]
-        vectors = [_weight(scope, channels, like=made) for _ in range(3)]
-        variance = np.abs(scope[vectors[0]]) + scope[made].dtype.type(0.5)
+        vectors = [scope.drawn([channels], data.dtype) for _ in range(3)]
+        variance = np.abs(scope[vectors[0]]) + data.dtype.type(0.5)
         made = add(scope, "BatchNormalization", [made, *vectors, scope.constant(variance)])
-    made = made and _turned(scope, made, last)
-    if made is not None and draw.random() < 0.5:
-        bias = _weight(scope, scope[made].shape[-1], like=made)
-        made = add(scope, "Add", [made, bias])
+    made = made and transposed(scope, made, last)
+    if made and draw.random() < 0.5:
+        made = add(scope, "Add", [made, scope.drawn(scope[made].shape[-1:], data.dtype)])
     return made and add(scope, "Relu", [made])
 
 
 @reads("f", 3, 3)
 def one_dimension(scope: Scope, name: str, data: Array) -> Found:
     """A convolution of one dimension as one of two, with an axis of size 1."""
-    axis = scope.draw.choice((1, 2, 3))
-    made = _unsqueezed(scope, name, axis)
-    made = made and _turned(scope, made, [0, 3, 1, 2])
+    made = _over_axis(scope, "Unsqueeze", name, scope.draw.choice((1, 2, 3)))
+    made = made and transposed(scope, made, [0, 3, 1, 2])
     if made is None:
         return False
-    weights = _weight(scope, 2, scope[made].shape[1], 1, 1, like=made)
+    weights = scope.drawn((2, scope[made].shape[1], 1, 1), data.dtype)
     made = add(scope, "Conv", [made, weights])
-    made = made and _turned(scope, made, [0, 2, 3, 1])
+    made = made and transposed(scope, made, [0, 2, 3, 1])
     if made is None:
         return False
     one = next((n for n, size in enumerate(scope[made].shape) if size == 1), None)
-    return one is not None and _squeezed(scope, made, one)
+    return one is not None and _over_axis(scope, "Squeeze", made, one)
 
 
-def _unsqueezed(scope: Scope, name: str, axis: int) -> str | None:
-    if scope.opset < 13:
-        return add(scope, "Unsqueeze", [name], axes=[axis])
-    return add(scope, "Unsqueeze", [name, scope.integers([axis])])
-
-
-def _squeezed(scope: Scope, name: str, axis: int) -> str | None:
-    if scope.opset < 13:
-        return add(scope, "Squeeze", [name], axes=[axis])
-    return add(scope, "Squeeze", [name, scope.integers([axis])])
+def _over_axis(
+    scope: Scope, op: str, name: str, axis: int, since: int = 13, **more: Any
+) -> str | None:
+    """Add an op over an axis, which is an attribute, but an operand since some version."""
+    if scope.opset < since:
+        return add(scope, op, [name], axes=[axis], **more)
+    return add(scope, op, [name, scope.integers([axis])], **more)
 
 
 @reads("f", 3, 3, single=True)
 def recurrent_batches(scope: Scope, name: str, data: Array) -> Found:
     """A recurrent net that is given batches first, and gives both directions side by side."""
     draw = scope.draw
-    made = _turned(scope, name, [1, 0, 2])
+    made = transposed(scope, name, [1, 0, 2])
     if made is None:
         return False
     kind, gates = draw.choice((("LSTM", 4), ("GRU", 3), ("RNN", 1)))
     both, hidden = draw.choice((1, 2)), 2
-    inputs = [made, *(_weight(scope, both, gates * hidden, n, like=made)
-                      for n in (scope[made].shape[2], hidden))]  # fmt: skip
+    inputs = [made, *recurrent_weights(scope, data, (both, gates * hidden), hidden)]
     names = [scope.names.new("t") for _ in range(draw.choice((1, 2)))]
     direction = "forward" if both == 1 else "bidirectional"
-    node = helper.make_node(kind, inputs, names, hidden_size=hidden, direction=direction)
-    if not scope.add(node):
+    more = {"hidden_size": hidden, "direction": direction}
+    if not add_named(scope, kind, inputs, names, **more):
         return False
     if both == 1 and draw.random() < 0.6:
-        out = _squeezed(scope, names[0], 1)
+        out = _over_axis(scope, "Squeeze", names[0], 1)
     else:
-        out = _turned(scope, names[0], [0, 2, 1, 3])
-        steps, batch = scope[names[0]].shape[0], scope[names[0]].shape[2]
+        out = transposed(scope, names[0], [0, 2, 1, 3])
+        batch, steps, _ = data.shape
         out = out and _reshaped(scope, out, [steps, batch, both * hidden])
-    return out and _turned(scope, out, [1, 0, 2])
+    return out and transposed(scope, out, [1, 0, 2])
 
 
 @reads("f", 3, 3)
@@ -170,36 +167,35 @@ def attention_of_ops(scope: Scope, name: str, data: Array) -> Found:
     """Attention as products, scaled, masked and weighted, of heads that are split and merged."""
     draw = scope.draw
     batch, steps, features = data.shape
-    heads = draw.choice([k for k in range(1, features + 1) if features % k == 0] or [1])
+    heads = divisor(scope, features)
     sides = []
     orders = ([0, 2, 1, 3], draw.choice(([0, 2, 3, 1], [0, 2, 1, 3])), [0, 2, 1, 3])
     for order in orders:
         side: str | None = name
         if draw.random() < 0.5:
-            side = add(scope, "MatMul", [name, _weight(scope, features, features, like=name)])
+            side = add(scope, "MatMul", [name, scope.drawn([features] * 2, data.dtype)])
         side = side and _reshaped(scope, side, [batch, steps, heads, features // heads])
-        sides.append(side and _turned(scope, side, order))
+        sides.append(side and transposed(scope, side, order))
     q, k, v = sides
-    if k is not None and orders[1] == [0, 2, 1, 3]:
-        k = _turned(scope, k, [0, 1, 3, 2])
-    if q is None or k is None or v is None:
+    if k and orders[1] == [0, 2, 1, 3]:
+        k = transposed(scope, k, [0, 1, 3, 2])
+    if not (q and k and v):
         return False
     scale = scope.constant(scope.number([], data.dtype) + 1)
     if draw.random() < 0.3:
         q = add(scope, "Mul", [q, scale]) or q
     made = add(scope, "MatMul", [q, k])
-    if made is not None and draw.random() < 0.6:
+    if made and draw.random() < 0.6:
         made = add(scope, draw.choice(("Mul", "Div")), [made, scale]) or made
-    if made is not None and draw.random() < 0.4:
+    if made and draw.random() < 0.4:
         shape = draw.choice(([batch, 1, steps, steps], [steps, steps], [batch, 1, 1, steps]))
         if draw.random() < 0.5 and scope.opset >= 9:
-            mask = scope.drawn(shape, "bool")
-            made = add(scope, "Where", [mask, made, scale]) or made
+            made = add(scope, "Where", [scope.drawn(shape, "bool"), made, scale]) or made
         else:
-            made = add(scope, "Add", [made, _weight(scope, *shape, like=name)]) or made
+            made = add(scope, "Add", [made, scope.drawn(shape, data.dtype)]) or made
     made = made and add(scope, "Softmax", [made], axis=draw.choice((-1, 3)))
     made = made and add(scope, "MatMul", [made, v])
-    made = made and _turned(scope, made, [0, 2, 1, 3])
+    made = made and transposed(scope, made, [0, 2, 1, 3])
     return made and _reshaped(scope, made, [batch, steps, features])
 
 
@@ -212,23 +208,20 @@ def attention(scope: Scope, name: str, data: Array) -> Found:
     more: dict[str, Any] = {}
     if data.ndim == 3:
         batch, steps, features = data.shape
-        heads = draw.choice([k for k in range(1, features + 1) if features % k == 0] or [1])
+        heads = divisor(scope, features)
+        queries = heads
         more |= {"q_num_heads": heads, "kv_num_heads": heads}
         size, other = features // heads, draw.choice((steps, 3))
         key = [batch, other, features]
     else:
-        batch, heads, steps, size = data.shape
-        groups = draw.choice([k for k in range(1, heads + 1) if heads % k == 0] or [1])
-        other = draw.choice((steps, 3))
-        key = [batch, groups, other, size]
-        heads = groups
+        batch, queries, steps, size = data.shape
+        heads, other = divisor(scope, queries), draw.choice((steps, 3))
+        key = [batch, heads, other, size]
     made: str | None = name
-    if draw.random() < 0.5:  # heads come from behind the sequence, or go there
-        order = [0, 2, 1, 3] if data.ndim == 4 else [0, 1, 2]
-        if data.ndim == 4:
-            held = _turned(scope, name, order)
-            made = held and add(scope, "Relu", [held])
-            made = made and _turned(scope, made, order)
+    if draw.random() < 0.5 and data.ndim == 4:  # heads come from behind the sequence, or go there
+        made = transposed(scope, name, [0, 2, 1, 3])
+        made = made and add(scope, "Relu", [made])
+        made = made and transposed(scope, made, [0, 2, 1, 3])
     if made is None:
         return False
     k, v = made, made
@@ -239,10 +232,8 @@ def attention(scope: Scope, name: str, data: Array) -> Found:
     inputs, past = [made, k, v, "", "", ""], 0
     if draw.random() < 0.4:
         past = 2
-        cache = [batch, heads, past, size]
-        inputs[4:] = [scope.drawn(cache, data.dtype) for _ in range(2)]
+        inputs[4:] = [scope.drawn((batch, heads, past, size), data.dtype) for _ in range(2)]
     if draw.random() < 0.4:
-        queries = heads if data.ndim == 3 else data.shape[1]
         lead = draw.choice(([], [batch, 1], [1, queries]))
         kind = draw.choice(("bool", data.dtype))
         mask = scope.number([*lead, steps, other + past], kind)
@@ -261,12 +252,11 @@ def attention(scope: Scope, name: str, data: Array) -> Found:
         if draw.random() < 0.3:
             outputs.append(scope.names.new("t"))
             more["qk_matmul_output_mode"] = draw.choice((0, 1, 2, 3))
-    if not scope.add(helper.make_node("Attention", inputs, outputs, **more)):
+    if not add_named(scope, "Attention", inputs, outputs, **more):
         return False
     if draw.random() < 0.5:
         last = draw.choice(outputs)
-        rank = scope[last].ndim
-        _turned(scope, last, [0, 2, 1, 3] if rank == 4 else [1, 0, 2])
+        transposed(scope, last, [0, 2, 1, 3] if scope[last].ndim == 4 else [1, 0, 2])
     return True
 
 
@@ -277,23 +267,23 @@ def with_state(scope: Scope, name: str, data: Array) -> Found:
     batch, steps, features = data.shape
     kind = draw.choice(("LinearAttention", "CausalConvWithState", "SwiGLU"))
     if kind == "SwiGLU":
-        turned = _turned(scope, name, [0, 2, 1])
-        again = turned and _turned(scope, turned, [0, 2, 1])
+        turned = transposed(scope, name, [0, 2, 1])
+        again = turned and transposed(scope, turned, [0, 2, 1])
         return again and add(scope, kind, [name, again])
     if kind == "CausalConvWithState":
-        inputs = [name, _weight(scope, steps, 1, 3, like=name)]
+        inputs = [name, scope.drawn((steps, 1, 3))]
         if draw.random() < 0.5:
-            inputs += [_weight(scope, steps, like=name), _weight(scope, batch, steps, 2, like=name)]
+            inputs += [scope.drawn([steps]), scope.drawn((batch, steps, 2))]
         return add_many(scope, kind, inputs, 2)
-    heads = draw.choice([k for k in range(1, features + 1) if features % k == 0] or [1])
-    k = _weight(scope, batch, steps, features, like=name)
+    heads = divisor(scope, features)
+    k = scope.drawn(data.shape)
     rule = draw.choice(("linear", "delta"))
-    inputs = [name, k, k, "", "", _weight(scope, batch, steps, heads, like=name)]
+    inputs = [name, k, k, "", "", scope.drawn((batch, steps, heads))]
     if rule == "linear":
         del inputs[3:]
     more = {"q_num_heads": heads, "kv_num_heads": heads, "update_rule": rule}
     made = add_many(scope, kind, inputs, 2, **more)
-    return made and _turned(scope, made[0], draw.sample(range(3), 3))
+    return made and transposed(scope, made[0], draw.sample(range(3), 3))
 
 
 @reads("f", 3, 4, since=23)
@@ -304,50 +294,49 @@ def rotated(scope: Scope, name: str, data: Array) -> Found:
         axis = draw.choice((-2, 1, 2)[: data.ndim - 1])
         shape = [*data.shape]
         shape[axis] = 1
-        update = scope.drawn(shape, data.dtype)
-        inputs = [name, update]
+        inputs = [name, scope.drawn(shape, data.dtype)]
         if draw.random() < 0.6:
             inputs.append(scope.integers([0] * len(data)))
         mode = draw.choice(("linear", "circular"))
         return add(scope, "TensorScatter", inputs, axis=axis, mode=mode)
-    heads = 1
     if data.ndim == 3:
         batch, steps, size = data.shape
         even = [k for k in range(1, size + 1) if size % (2 * k) == 0]
         heads = draw.choice(even or [max(size, 1)])
         size //= heads
     else:
-        batch, _, steps, size = data.shape
+        batch, heads, steps, size = data.shape
     if size % 2:
         return False  # then onnxruntime leaves elements as they are in memory
     more: dict[str, Any] = {"interleaved": draw.choice((0, 1))}
     if data.ndim == 3 or draw.random() < 0.3:
-        more["num_heads"] = heads if data.ndim == 3 else data.shape[1]
+        more["num_heads"] = heads
     if draw.random() < 0.5:
         tables = [scope.drawn((5, size // 2), data.dtype) for _ in range(2)]
         places = np.arange(batch * steps).reshape(batch, steps) % 5
         inputs = [name, *tables, scope.constant(places)]
     else:
-        inputs = [name]
-        inputs += [scope.drawn((batch, steps, size // 2), data.dtype) for _ in range(2)]
-    made = name
+        tables = [scope.drawn((batch, steps, size // 2), data.dtype) for _ in range(2)]
+        inputs = [name, *tables]
     if data.ndim == 4 and draw.random() < 0.4:
-        made = _turned(scope, name, [0, 2, 1, 3]) or name
-        inputs[0] = _turned(scope, made, [0, 2, 1, 3]) or name
+        made = transposed(scope, name, [0, 2, 1, 3]) or name
+        inputs[0] = transposed(scope, made, [0, 2, 1, 3]) or name
     return add(scope, "RotaryEmbedding", inputs, **more)
 
 
 @reads("f", 2, 5)
 def normalised(scope: Scope, name: str, data: Array) -> Found:
     """A normalisation: by one op, with its further results, or as exporters decompose it."""
-    draw = scope.draw
-    rank = data.ndim
+    draw, rank = scope.draw, data.ndim
+
+    def number(value: float) -> str:
+        return scope.constant(np.array(value, data.dtype))
+
     kinds = ("layer", "layer", "rms", "group", "group of ops", "layer of ops", "norm of ops", "lp")
     kind = draw.choice((*kinds, "simplified"))
     if kind in ("layer", "rms", "simplified"):
         axis = draw.randrange(rank)
-        tail = data.shape[axis:]
-        shape = [1 if draw.random() < 0.1 else size for size in tail]
+        shape = [1 if draw.random() < 0.1 else size for size in data.shape[axis:]]
         op = {"layer": "LayerNormalization", "rms": "RMSNormalization"}.get(kind, "")
         if scope.opset < {"layer": 17, "rms": 23}.get(kind, 7):
             return False
@@ -360,13 +349,13 @@ def normalised(scope: Scope, name: str, data: Array) -> Found:
             outputs.append(scope.names.new("t"))
         op = op or "SimplifiedLayerNormalization"
         axis = draw.choice((axis, axis - rank))
-        return scope.add(helper.make_node(op, inputs, outputs, axis=axis, epsilon=0.01))
+        return add_named(scope, op, inputs, outputs, axis=axis, epsilon=0.01)
     if kind == "lp":
         axis = draw.randrange(-rank, rank)
         return add(scope, "LpNormalization", [name], axis=axis, p=draw.choice((1, 2)))
     if kind.startswith("group") and rank > 2 and data.size:
         channels = data.shape[1]
-        groups = draw.choice([k for k in range(1, channels + 1) if channels % k == 0] or [1])
+        groups = divisor(scope, channels)
         if kind == "group":
             if scope.opset < 18:
                 return False
@@ -384,10 +373,10 @@ def normalised(scope: Scope, name: str, data: Array) -> Found:
         axis = draw.choice((-1, 1))
         mean = _reduced(scope, "ReduceMean", name, axis)
         apart = mean and add(scope, "Sub", [name, mean])
-        two = scope.constant(np.array(2, data.dtype))
+        two = number(2)
         square = apart and add(scope, "Pow", [apart, two])
         spread = square and _reduced(scope, "ReduceMean", square, axis)
-        small = scope.constant(np.array(0.25, data.dtype))
+        small = number(0.25)
         spread = spread and add(scope, "Add", [spread, small])
         spread = spread and add(scope, "Sqrt", [spread])
         made = spread and add(scope, "Div", [str(apart), spread])
@@ -395,7 +384,7 @@ def normalised(scope: Scope, name: str, data: Array) -> Found:
         scale = scope.drawn(tail, data.dtype)
         return made and add(scope, "Mul", [made, scale])
     length = _reduced(scope, "ReduceL2", name, draw.choice((-1, 1)))
-    small = scope.constant(np.array(0.25, data.dtype))
+    small = number(0.25)
     length = length and add(scope, "Max", [length, small])
     if length is None:
         return False
@@ -406,12 +395,9 @@ def normalised(scope: Scope, name: str, data: Array) -> Found:
 
 
 def _reduced(scope: Scope, op: str, name: str, axis: int) -> str | None:
-    since = 13 if op == "ReduceSum" else 18
     if scope.opset < 11:
         axis %= scope[name].ndim
-    if scope.opset < since:
-        return add(scope, op, [name], axes=[axis], keepdims=1)
-    return add(scope, op, [name, scope.integers([axis])], keepdims=1)
+    return _over_axis(scope, op, name, axis, 18, keepdims=1)
 
 
 Quantised = tuple[str, list[str], dict[str, Any]]
@@ -423,63 +409,58 @@ def _quantise(scope: Scope, name: str, axis: int | None = None) -> Quantised | N
     draw = scope.draw
     value = scope[name]
     shape = [] if axis is None else [value.shape[axis]]
-    scale = scope.constant(np.abs(scope.number(shape)) + np.float32(0.25))
-    zero = scope.constant(np.abs(scope.number(shape, draw.choice(("uint8", "int8")))))
-    given = draw.choice((axis, axis - value.ndim)) if axis is not None else None
-    more = {} if given is None else {"axis": given}
-    made = add(scope, "QuantizeLinear", [name, scale, zero], **more)
-    return None if made is None else (made, [scale, zero], more)
+    parameters = quantised_by(scope, shape, ("uint8", "int8"))
+    more = {} if axis is None else {"axis": draw.choice((axis, axis - value.ndim))}
+    made = add(scope, "QuantizeLinear", [name, *parameters], **more)
+    return None if made is None else (made, parameters, more)
 
 
 @reads("f", 2, 4, varying=True, since=13, single=True)
 def around_quantised(scope: Scope, name: str, data: Array) -> Found:
     """An op between a DequantizeLinear and a QuantizeLinear, by scales of axes, and transposes."""
-    draw = scope.draw
-    rank = data.ndim
+    draw, rank = scope.draw, data.ndim
     got = _quantise(scope, name, draw.choice((None, draw.randrange(rank))))
     if got is None:
         return False
     q, parameters, more = got
     order = draw.sample(range(rank), rank)
     if draw.random() < 0.4 and not more:
-        q = _turned(scope, q, order) or q
+        q = transposed(scope, q, order) or q
     x = add(scope, "DequantizeLinear", [q, *parameters], **more)
     if x is None:
         return False
     if draw.random() < 0.6:
-        x = _turned(scope, x, draw.sample(range(rank), rank)) or x
+        x = transposed(scope, x) or x
     shape = scope[x].shape
-    ops: dict[str, Callable[[], str | None]] = {
-        "none": lambda: x,
-        "Relu": lambda: add(scope, "Relu", [x]),
-        "Conv": lambda: add(scope, "Conv", [x, *_held(scope, (2, shape[1], *[1] * (rank - 2)), 0)]),
-        "ConvTranspose": lambda: add(
-            scope, "ConvTranspose", [x, *_held(scope, (shape[1], 2, *[1] * (rank - 2)), 1)]
-        ),
-        "MatMul": lambda: add(scope, "MatMul", [x, *_held(scope, (shape[-1], 2), 1)]),
-        "Gemm": lambda: add(scope, "Gemm", [x, *_held(scope, (2, shape[-1]), 0)], transB=1),
-        "MaxPool": lambda: add(scope, "MaxPool", [x], kernel_shape=[1] * (rank - 2)),
-        "Concat": lambda: add(scope, "Concat", [x, x], axis=draw.randrange(rank)),
-        "Softmax": lambda: add(scope, "Softmax", [x], axis=draw.randrange(-rank, rank)),
-        "ReduceMean": lambda: _reduced(scope, "ReduceMean", x, draw.randrange(rank)),
-        "Reshape": lambda: _reshaped(scope, x, [shape[0] * shape[1], *shape[2:]]),
-        "Add": lambda: add(scope, "Add", [x, *_held(scope, shape[1:], None)]),
-        "Gather": lambda: add(
-            scope, "Gather", [x, scope.integers([0, -1])], axis=draw.randrange(rank)
-        ),
-        "Resize": lambda: add(
-            scope, "Resize", [x, "", scope.constant(np.array([1, 1, 2, 2][:rank], np.float32))]
-        ),
-        "Unsqueeze": lambda: _unsqueezed(scope, x, draw.randint(0, rank)),
-        "GlobalAveragePool": lambda: add(scope, "GlobalAveragePool", [x]),
-    }
-    y = ops[draw.choice(list(ops))]()
+    ones = [1] * (rank - 2)
+
+    def read(op: str, *others: str, **more: Any) -> str | None:
+        return add(scope, op, [x, *others], **more)
+
+    ops: tuple[Callable[[], str | None], ...] = (
+        lambda: x,
+        lambda: read("Relu"),
+        lambda: read("Conv", *_held(scope, (2, shape[1], *ones), 0)),
+        lambda: read("ConvTranspose", *_held(scope, (shape[1], 2, *ones), 1)),
+        lambda: read("MatMul", *_held(scope, (shape[-1], 2), 1)),
+        lambda: read("Gemm", *_held(scope, (2, shape[-1]), 0), transB=1),
+        lambda: read("MaxPool", kernel_shape=ones),
+        lambda: read("Concat", x, axis=draw.randrange(rank)),
+        lambda: read("Softmax", axis=draw.randrange(-rank, rank)),
+        lambda: _reduced(scope, "ReduceMean", x, draw.randrange(rank)),
+        lambda: _reshaped(scope, x, [shape[0] * shape[1], *shape[2:]]),
+        lambda: read("Add", *_held(scope, shape[1:], None)),
+        lambda: read("Gather", scope.integers([0, -1]), axis=draw.randrange(rank)),
+        lambda: read("Resize", "", scope.constant(np.array([1, 1, 2, 2][:rank], np.float32))),
+        lambda: _over_axis(scope, "Unsqueeze", x, draw.randint(0, rank)),
+        lambda: read("GlobalAveragePool"),
+    )
+    y = draw.choice(ops)()
     if y is None:
         return False
-    wide = scope[y].ndim
-    if draw.random() < 0.5 and wide > 1:
-        y = _turned(scope, y, draw.sample(range(wide), wide)) or y
-    got = _quantise(scope, y, draw.choice((None, draw.randrange(wide))))
+    if draw.random() < 0.5 and scope[y].ndim > 1:
+        y = transposed(scope, y) or y
+    got = _quantise(scope, y, draw.choice((None, draw.randrange(scope[y].ndim))))
     if got is None:
         return False
     q, parameters, more = got
@@ -490,8 +471,7 @@ def _held(scope: Scope, shape: tuple[int, ...], axis: int | None) -> list[str]:
     """Return a weight that is held as integers, with a scale for each entry of an axis or one."""
     integers = scope.drawn(shape, "int8")
     sizes = [] if axis is None else [shape[axis]]
-    scale = scope.constant(np.abs(scope.number(sizes)) + np.float32(0.25))
-    inputs = [integers, scale]
+    inputs = [integers, scale_of(scope, sizes)]
     if scope.draw.random() < 0.6:
         inputs.append(scope.constant(np.zeros(sizes, np.int8)))
     more = {} if axis is None else {"axis": axis}
@@ -520,34 +500,27 @@ def activated(scope: Scope, name: str, data: Array) -> Found:
     if kind == "hardswish":
         made = add(scope, "HardSigmoid", [name], alpha=0.25)
         return made and add(scope, "Mul", [name, made])
-    size = data.shape[-1]
     if kind == "biased":
-        made = add(scope, "MatMul", [name, _weight(scope, size, 3, like=name)])
-        made = made and add(scope, "Add", [made, _weight(scope, 3, like=name)])
+        made = add(scope, "MatMul", [name, scope.drawn((data.shape[-1], 3), data.dtype)])
+        made = made and add(scope, "Add", [made, scope.drawn([3], data.dtype)])
         return made and add(scope, "Relu", [made])
-    axes = [n for n in range(data.ndim) if n > 1]
     mean: str | None = name
-    for axis in axes:
+    for axis in range(2, data.ndim):
         mean = mean and _reduced(scope, "ReduceMean", mean, axis)
     made = mean and add(scope, "Sigmoid", [mean])
     return made and add(scope, "Mul", [name, made])
 
 
-def embedded(scope: Scope) -> bool:
+def embedded(scope: Scope) -> Found:
     """Rows of a table, whose axes are then brought into another order."""
     draw = scope.draw
     table = scope.drawn((5, draw.choice((2, 3))))
     shape = [draw.choice((1, 2, 3)) for _ in range(draw.choice((1, 2)))]
     places = np.random.default_rng(draw.randrange(99)).integers(-5, 5, shape)
-    ids = scope.given(places)
-    made = add(scope, "Gather", [table, ids])
-    if made is None:
-        return False
-    rank = scope[made].ndim
-    made = _turned(scope, made, draw.sample(range(rank), rank))
-    if made is not None and draw.random() < 0.5:
-        again = add(scope, "MatMul", [made, table])  # a tied table, if sizes allow
-        made = again or made
+    made = add(scope, "Gather", [table, scope.given(places)])
+    made = made and transposed(scope, made)
+    if made and draw.random() < 0.5:
+        made = add(scope, "MatMul", [made, table]) or made  # a tied table, if sizes allow
     return made and add(scope, "Cast", [made], to=TensorProto.FLOAT)
 
 
