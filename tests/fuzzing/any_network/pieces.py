@@ -11,6 +11,7 @@ from onnx import NodeProto, TensorProto, helper
 from tests.fuzzing.any_network.bodies import (
     function,
     if_node,
+    inner_scope,
     loop_node,
     nested_ifs,
     scan_node,
@@ -21,7 +22,17 @@ from tests.fuzzing.any_network.fused import FUSED, MICROSOFT, microsoft
 from tests.fuzzing.any_network.ops import any_op
 from tests.fuzzing.any_network.rare import RARE
 from tests.fuzzing.any_network.scope import Array, Scope, info, kind_of
-from tests.fuzzing.any_network.steps import Found, Piece, add, reads
+from tests.fuzzing.any_network.steps import (
+    Found,
+    Piece,
+    add,
+    add_named,
+    product_weight,
+    quantised_by,
+    reads,
+    recurrent_weights,
+    transposed,
+)
 from tests.fuzzing.any_network.turned import TURNED
 
 LEARNING = "ai.onnx.ml"
@@ -30,8 +41,7 @@ LEARNING = "ai.onnx.ml"
 @reads(None, 2, 6)
 def transpose(scope: Scope, name: str, data: Array) -> Found:
     """A transpose, at times one of those that exporters write, at times without ``perm``."""
-    rank = data.ndim
-    draw = scope.draw
+    draw, rank = scope.draw, data.ndim
     order = draw.sample(range(rank), rank)
     if rank > 2 and draw.random() < 0.6:
         order = draw.choice(([0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]))
@@ -39,7 +49,7 @@ def transpose(scope: Scope, name: str, data: Array) -> Found:
     return add(scope, "Transpose", [name], **more)
 
 
-def around(scope: Scope) -> bool:
+def around(scope: Scope) -> Found:
     """A transpose, any piece, and the inverse transpose of the last value of its rank."""
     if not transpose(scope):
         return False
@@ -50,11 +60,10 @@ def around(scope: Scope) -> bool:
         piece_of(scope, PIECES)
     rank = scope.values[last].ndim
     names = [n for n, value in scope.arrays(None, rank, rank).items() if n in scope.values]
-    more = {"perm": back} if back else {}
-    return add(scope, "Transpose", [names[-1]], **more)
+    return add(scope, "Transpose", [names[-1]], **({"perm": back} if back else {}))
 
 
-def convolution(scope: Scope) -> bool:
+def convolution(scope: Scope) -> Found:
     """A convolution or its transpose, plain, by groups, or of integers."""
     draw = scope.draw
     kind = draw.choice(("Conv", "Conv", "Conv", "ConvTranspose", "ConvInteger"))
@@ -68,9 +77,8 @@ def convolution(scope: Scope) -> bool:
     shape = [draw.choice((1, 2, 4)) * group, max(channels // group, 1), *window]
     if kind == "ConvTranspose":
         shape[:2] = [channels, draw.choice((1, 2))]
-    weights = scope.drawn(shape, data.dtype)
+    inputs = [name, scope.drawn(shape, data.dtype)]
     outputs = shape[1] * group if kind == "ConvTranspose" else shape[0]
-    inputs = [name, weights]
     if kind != "ConvInteger" and draw.random() < 0.4:
         inputs.append(scope.drawn([outputs], data.dtype))
     more: dict[str, Any] = {"group": group} if draw.random() < 0.9 or group > 1 else {}
@@ -91,10 +99,8 @@ def product(scope: Scope, name: str, data: Array) -> Found:
     draw = scope.draw
     inner = data.shape[-1]
     if data.ndim == 2 and draw.random() < 0.5:
-        flags = {"transA": draw.choice((0, 1)), "transB": draw.choice((0, 1))}
-        rows = data.shape[flags["transA"] - 1]
-        shape = (3, rows) if flags["transB"] else (rows, 3)
-        inputs = [name, scope.drawn(shape, data.dtype)]
+        w, flags = product_weight(scope, data)
+        inputs = [name, w]
         if scope.opset < 11 or draw.random() < 0.5:
             bias = draw.choice(([3], [1, 3], [], [data.shape[1 - flags["transA"]], 1]))
             inputs.append(scope.drawn(bias, data.dtype))
@@ -102,14 +108,12 @@ def product(scope: Scope, name: str, data: Array) -> Found:
         return add(scope, "Gemm", inputs, alpha=draw.choice((1.0, 0.5)), **more)
     if data.ndim == 3 and draw.random() < 0.2 and scope.opset >= 12:
         equation = draw.choice(("bij,bkj->bik", "bij->bji", "bij,bjk->bik", "bij,bij->b"))
-        second = name
+        inputs = [name] if "," not in equation else [name, name]
         if equation == "bij,bjk->bik":
-            second = scope.drawn((data.shape[0], inner, 2), data.dtype)
-        inputs = [name] if "," not in equation else [name, second]
+            inputs[1] = scope.drawn((data.shape[0], inner, 2), data.dtype)
         return add(scope, "Einsum", inputs, equation=equation)
     if draw.random() < 0.4 and data.ndim > 1:
-        order = [*range(data.ndim - 2), data.ndim - 1, data.ndim - 2]
-        other = add(scope, "Transpose", [name], perm=order)
+        other = transposed(scope, name, [*range(data.ndim - 2), data.ndim - 1, data.ndim - 2])
     else:
         lead = data.shape[: -2 if data.ndim > 2 and draw.random() < 0.3 else 0]
         other = scope.drawn((*lead, inner, draw.choice((1, 2, 3))), data.dtype)
@@ -122,10 +126,8 @@ def product(scope: Scope, name: str, data: Array) -> Found:
 def weight(scope: Scope) -> bool:
     """A weight that is read behind a transpose, maybe by two."""
     draw = scope.draw
-    rank = draw.randint(2, 4)
-    array = scope.number([draw.choice((1, 2, 3)) for _ in range(rank)])
-    name = scope.constant(array)
-    turned = add(scope, "Transpose", [name], perm=draw.sample(range(rank), rank))
+    name = scope.drawn([draw.choice((1, 2, 3)) for _ in range(draw.randint(2, 4))])
+    turned = transposed(scope, name)
     if turned is None:
         return False
     for read in draw.choice(((turned,), (turned, name))):
@@ -174,9 +176,7 @@ def shapes(scope: Scope, name: str, data: Array) -> Found:
     if kind == "fill" and scope.opset >= 9:
         value = helper.make_tensor("v", TensorProto.FLOAT, [1], [0.5])
         made = add(scope, "ConstantOfShape", [got], value=value)
-        if made and data.dtype == np.float32:
-            return add(scope, "Add", [name, made])
-        return made
+        return made and (data.dtype != np.float32 or add(scope, "Add", [name, made]))
     if kind == "expand" and scope.opset >= 8:
         one = scope.drawn([1], data.dtype if data.dtype != object else "str")
         return add(scope, "Expand", [one, got])
@@ -185,8 +185,7 @@ def shapes(scope: Scope, name: str, data: Array) -> Found:
         return add(scope, "Reshape", [draw.choice(other), got])
     if kind == "turned":
         order = draw.sample(range(data.ndim), data.ndim)
-        where = scope.integers(order)
-        turned = add(scope, "Gather", [got, where], axis=0)
+        turned = add(scope, "Gather", [got, scope.integers(order)], axis=0)
         return turned and add(scope, "Reshape", [name, turned])
     if kind == "merge":
         axis = draw.randrange(data.ndim)
@@ -202,12 +201,10 @@ def shapes(scope: Scope, name: str, data: Array) -> Found:
         return two and add(scope, "Reshape", [name, two])
     if kind == "slice" and scope.opset >= 10:
         ends = [scope.integers([n]) for n in (draw.randrange(2), data.ndim)]
-        tail = add(scope, "Slice", [got, *ends])
-        return tail and add(scope, "Cast", [tail], to=TensorProto.FLOAT)
-    size = add(scope, "Size", [name])
-    if size is None:
-        return False
-    return add(scope, "Cast", [size], to=TensorProto.FLOAT)
+        size = add(scope, "Slice", [got, *ends])
+    else:
+        size = add(scope, "Size", [name])
+    return size and add(scope, "Cast", [size], to=TensorProto.FLOAT)
 
 
 @reads(None, 2, 4)
@@ -220,16 +217,12 @@ def reshaped(scope: Scope, name: str, data: Array) -> Found:
     shape = list(scope.values[last].shape)
     n = draw.randrange(len(shape) - 1)
     new = [*shape[:n], shape[n] * shape[n + 1], *shape[n + 2 :]]
-    wanted = scope.integers(new)
-    merged = add(scope, "Reshape", [last, wanted])
-    if merged is None:
-        return False
-    if draw.random() < 0.6:
-        wanted = scope.integers(shape)
-        split = add(scope, "Reshape", [merged, wanted])
+    merged = add(scope, "Reshape", [last, scope.integers(new)])
+    if merged and draw.random() < 0.6:
+        split = add(scope, "Reshape", [merged, scope.integers(shape)])
         order = draw.sample(range(len(shape)), len(shape))
-        return split and add(scope, "Transpose", [split], perm=order)
-    return True
+        return split and transposed(scope, split, order)
+    return merged
 
 
 def again(scope: Scope) -> bool:
@@ -251,64 +244,58 @@ def quantised(scope: Scope, name: str, data: Array) -> Found:
     draw = scope.draw
     kind = draw.choice((np.uint8, np.int8))
     scale = scope.constant(np.array(0.25, np.float32))
-    zero = scope.constant(np.array(draw.choice((0, 3)), kind))
-    q = add(scope, "QuantizeLinear", [name, scale, zero])
-    if q is None:
-        return False
-    if draw.random() < 0.5 and scope[q].ndim > 1:
-        rank = scope[q].ndim
-        q = add(scope, "Transpose", [q], perm=draw.sample(range(rank), rank)) or q
-    data = scope[q]
-    one = [q, scale, zero]
-    made: str | None = q
+    by = [scale, scope.constant(np.array(draw.choice((0, 3)), kind))]
+    made = add(scope, "QuantizeLinear", [name, *by])
+    if made and draw.random() < 0.5:
+        made = transposed(scope, made) or made
+    made = made and _on_integers(scope, made, by)
+    return made and add(scope, "DequantizeLinear", [made, *by])
+
+
+def _on_integers(scope: Scope, q: str, by: list[str]) -> str | None:
+    """Add an op on integers, whose scale and zero point are also those of its result, or none."""
+    draw, data = scope.draw, scope[q]
+    one, more = [q, *by], dict[str, Any]()
+
+    def other(kind: Any = data.dtype) -> str:
+        return scope.drawn(data.shape[draw.choice((0, 1)) :], kind)
+
     op = draw.choice(("none", "conv", "matmul", "add", "mul", "act", "pool", "concat", "softmax",
                       "where", "gemm", "conv"))  # fmt: skip
+    if op == "none":
+        return q
     if op == "conv" and data.ndim == 4:
-        more: dict[str, Any] = {}
         if draw.random() < 0.6:
             scope.root().domains.add(MICROSOFT)
             more = {"domain": MICROSOFT, "channels_last": draw.choice((0, 1))}
         channels = data.shape[3 if more.get("channels_last") else 1]
-        w = scope.drawn((2, channels, 1, 1), kind)
-        made = add(scope, "QLinearConv", [*one, w, scale, zero, scale, zero], **more)
-    elif op == "matmul":
-        w = scope.drawn((data.shape[-1], 2), kind)
-        made = add(scope, "QLinearMatMul", [*one, w, scale, zero, scale, zero])
-    elif op != "none":
-        scope.root().domains.add(MICROSOFT)
-        if op in ("add", "mul"):
-            w = scope.drawn(data.shape[draw.choice((0, 1)) :], data.dtype)
-            inputs = [*one, w, scale, zero, scale, zero]
-            made = add(scope, f"QLinear{op.title()}", inputs, domain=MICROSOFT)
-        elif op == "act":
-            kinds = draw.choice(("QLinearLeakyRelu", "QLinearSigmoid"))
-            made = add(scope, kinds, [*one, scale, zero], domain=MICROSOFT)
-        elif op == "where":
-            mask = scope.drawn(data.shape[draw.choice((0, 1)) :], "bool")
-            inputs = [mask, *one, *one, scale, zero]
-            made = add(scope, "QLinearWhere", inputs, domain=MICROSOFT)
-        elif op == "gemm":
-            flags = {"transA": draw.choice((0, 1)), "transB": draw.choice((0, 1))}
-            rows = data.shape[0 if flags["transA"] else -1]
-            w = scope.number((3, rows) if flags["transB"] else (rows, 3), data.dtype)
-            inputs = [*one, scope.constant(w), scale, zero, "", scale, zero]
-            made = add(scope, "QGemm", inputs, domain=MICROSOFT, **flags)
-        elif op == "pool":
-            more = {"channels_last": draw.choice((0, 1))}
-            kinds = draw.choice(("QLinearGlobalAveragePool", "QLinearAveragePool"))
-            if kinds == "QLinearAveragePool":
-                more["kernel_shape"] = [1, 2]
-            made = add(scope, kinds, [*one, scale, zero], domain=MICROSOFT, **more)
-        elif op == "concat":
-            inputs = [scale, zero, *one, *one]
-            axis = draw.randrange(data.ndim)
-            made = add(scope, "QLinearConcat", inputs, domain=MICROSOFT, axis=axis)
-        else:
-            more = {"axis": draw.randrange(-data.ndim, data.ndim), "opset": scope.opset}
-            made = add(scope, "QLinearSoftmax", [*one, scale, zero], domain=MICROSOFT, **more)
-    if made is None:
-        return False
-    return add(scope, "DequantizeLinear", [made, scale, zero])
+        w = scope.drawn((2, channels, 1, 1), data.dtype)
+        return add(scope, "QLinearConv", [*one, w, *by, *by], **more)
+    if op == "matmul":
+        w = scope.drawn((data.shape[-1], 2), data.dtype)
+        return add(scope, "QLinearMatMul", [*one, w, *by, *by])
+    scope.root().domains.add(MICROSOFT)
+    inputs = [*one, *by]
+    if op in ("add", "mul"):
+        kind, inputs = f"QLinear{op.title()}", [*one, other(), *by, *by]
+    elif op == "act":
+        kind = draw.choice(("QLinearLeakyRelu", "QLinearSigmoid"))
+    elif op == "where":
+        kind, inputs = "QLinearWhere", [other("bool"), *one, *one, *by]
+    elif op == "gemm":
+        w, more = product_weight(scope, data)
+        kind, inputs = "QGemm", [*one, w, *by, "", *by]
+    elif op == "pool":
+        more["channels_last"] = draw.choice((0, 1))
+        kind = draw.choice(("QLinearGlobalAveragePool", "QLinearAveragePool"))
+        more |= {"kernel_shape": [1, 2]} if kind == "QLinearAveragePool" else {}
+    elif op == "concat":
+        kind, inputs = "QLinearConcat", [*by, *one, *one]
+        more["axis"] = draw.randrange(data.ndim)
+    else:
+        kind, more["opset"] = "QLinearSoftmax", scope.opset
+        more["axis"] = draw.randrange(-data.ndim, data.ndim)
+    return add(scope, kind, inputs, domain=MICROSOFT, **more)
 
 
 @reads("f", 1, 4, varying=True, since=13, single=True)
@@ -321,35 +308,32 @@ def scaled(scope: Scope, name: str, data: Array) -> Found:
     if scope.opset >= 21 and draw.random() < 0.5 and data.shape[axis] % 2 == 0:
         shape = [size // 2 if n == axis else size for n, size in enumerate(data.shape)]
         more["block_size"] = 2
-    scale = scope.constant(np.abs(scope.number(shape)) + np.float32(0.25))
-    zero = scope.constant(np.abs(scope.number(shape, draw.choice(kinds))))
-    q = add(scope, "QuantizeLinear", [name, scale, zero], **more)
+    parameters = quantised_by(scope, shape, kinds)
+    q = add(scope, "QuantizeLinear", [name, *parameters], **more)
     if q is None:
         return False
     last = q
     if draw.random() < 0.5:
         order = draw.sample(range(data.ndim), data.ndim)
-        last = add(scope, "Transpose", [q], perm=order) or q
+        last = transposed(scope, q, order) or q
         if last != q and "block_size" not in more:
             more["axis"] = order.index(axis)
         elif last != q:
-            last = add(scope, "Transpose", [last], perm=np.argsort(order).tolist()) or q
-    return add(scope, "DequantizeLinear", [last, scale, zero], **more)
+            last = transposed(scope, last, np.argsort(order)) or q
+    return add(scope, "DequantizeLinear", [last, *parameters], **more)
 
 
 @reads("f", 1, 4, since=12)
 def summed(scope: Scope, name: str, data: Array) -> Found:
     """An Einsum of any letters, of one operand or two, with dots, and without a result."""
     draw = scope.draw
-    shape = data.shape
-    letters = draw.sample("ijklmn", len(shape))
-    sizes = dict(zip(letters, shape, strict=True))
+    letters = draw.sample("ijklmn", data.ndim)
+    sizes = dict(zip(letters, data.shape, strict=True))
     first, second, inputs = "".join(letters), "", [name]
     if draw.random() < 0.6:
         other = draw.sample([*letters, "z"], draw.randint(1, len(letters)))
         second = "".join(other)
-        inputs.append(scope.drawn([sizes.get(x, 2) for x in other],
-                                                  data.dtype))  # fmt: skip
+        inputs.append(scope.drawn([sizes.get(x, 2) for x in other], data.dtype))
     every = sorted({*first, *second})
     result = "".join(draw.sample(every, draw.randint(0, len(every))))
     if not second and draw.random() < 0.3:
@@ -369,18 +353,16 @@ def recurrent(scope: Scope, name: str, data: Array) -> Found:
     direction = draw.choice(("forward", "reverse", "bidirectional"))
     both, hidden = 1 + (direction == "bidirectional"), 2
     more: dict[str, Any] = {"hidden_size": hidden, "direction": direction}
-    batch = data.shape[1]
+    steps, batch, _ = data.shape
+    state = [both, batch, hidden]
     if scope.opset >= 14 and draw.random() < 0.4:
-        more["layout"], batch = 1, data.shape[0]
-    inputs = [name, *(scope.drawn((both, gates * hidden, n), data.dtype)
-                      for n in (data.shape[2], hidden))]  # fmt: skip
-    steps = data.shape[0] if "layout" not in more else data.shape[1]
+        batch, steps, _ = data.shape
+        more["layout"], state = 1, [batch, both, hidden]
+    inputs = [name, *recurrent_weights(scope, data, (both, gates * hidden), hidden)]
     options = [
         scope.number((both, 2 * gates * hidden), data.dtype),
         np.full((batch,), steps, np.int32),
-        scope.number(
-            (batch, both, hidden) if "layout" in more else (both, batch, hidden), data.dtype
-        ),
+        scope.number(state, data.dtype),
     ]
     if kind == "LSTM":
         options += [options[2], scope.number((both, 3 * hidden), data.dtype)]
@@ -397,14 +379,13 @@ def recurrent(scope: Scope, name: str, data: Array) -> Found:
         outputs[0] = scope.names.new("t")
     while not outputs[-1]:
         outputs.pop()
-    return scope.add(helper.make_node(kind, inputs, outputs, **more))
+    return add_named(scope, kind, inputs, outputs, **more)
 
 
 @reads("f", 2, 5, since=10)
 def resized(scope: Scope, name: str, data: Array) -> Found:
     """A Resize as all versions write it, with empty operands."""
-    draw = scope.draw
-    rank = data.ndim
+    draw, rank = scope.draw, data.ndim
     mode = draw.choice(("nearest", "nearest", "linear", "linear", "cubic"))
     scales = np.array([1.0] * rank, np.float32)
     for axis in draw.sample(range(rank), min(rank, draw.choice((1, 2)))):
@@ -421,7 +402,6 @@ def resized(scope: Scope, name: str, data: Array) -> Found:
         more["cubic_coeff_a"], more["exclude_outside"] = -0.5, draw.choice((0, 1))
     if scope.opset >= 18 and mode != "nearest" and draw.random() < 0.2:
         more["antialias"] = 1
-    shape = data.shape
     if draw.random() < 0.5:
         axes = [*range(rank)]
         if scope.opset >= 18 and draw.random() < 0.6:
@@ -429,7 +409,7 @@ def resized(scope: Scope, name: str, data: Array) -> Found:
             more["axes"] = axes
         inputs = ["", scope.constant(scales[axes])]
     else:
-        sizes = [max(round(s * k), 1) for s, k in zip(shape, scales, strict=True)]
+        sizes = [max(round(s * k), 1) for s, k in zip(data.shape, scales, strict=True)]
         inputs = ["", "", scope.integers(sizes)]
         if scope.opset >= 18 and draw.random() < 0.3:
             more["keep_aspect_ratio_policy"] = draw.choice(("not_larger", "not_smaller"))
@@ -443,13 +423,10 @@ def resized(scope: Scope, name: str, data: Array) -> Found:
 def narrow(scope: Scope, name: str, data: Array) -> Found:
     """Ops on elements that NumPy does not have: bfloat16, of 8 and of 4 bits."""
     draw = scope.draw
-    types = {13: [TensorProto.BFLOAT16], 19: [TensorProto.FLOAT8E4M3FN], 21: [TensorProto.INT4]}
-    to = draw.choice(
-        [kind for since, kinds in types.items() if scope.opset >= since for kind in kinds]
-    )
+    types = {13: TensorProto.BFLOAT16, 19: TensorProto.FLOAT8E4M3FN, 21: TensorProto.INT4}
+    to = draw.choice([kind for since, kind in types.items() if scope.opset >= since])
     names = [scope.names.new("t") for _ in range(4)]
-    rank = data.ndim
-    order = draw.sample(range(rank), rank)
+    order = draw.sample(range(data.ndim), data.ndim)
     nodes = [helper.make_node("Cast", [name], names[:1], to=to)]
     op = draw.choice(("Transpose", "Identity", "Reshape", "Transpose"))
     inputs = [names[0]]
@@ -468,13 +445,10 @@ def narrow(scope: Scope, name: str, data: Array) -> Found:
 @reads("fiu")
 def half(scope: Scope, name: str, data: Array) -> Found:
     """A value in another type of number or text, that others may go on with."""
-    kinds = ("float16", "float64", "int8", "uint8", "int32", "bool", "str")
-    kind = scope.draw.choice(kinds)
+    kind = scope.draw.choice(("float16", "float64", "int8", "uint8", "int32", "bool", "str"))
     if kind == "str":
-        shape = data.shape
-        return bool(scope.drawn(shape, "str"))
-    to = kind_of(np.zeros(0, kind))
-    return add(scope, "Cast", [name], to=to)
+        return scope.drawn(data.shape, kind)
+    return add(scope, "Cast", [name], to=kind_of(np.zeros(0, kind)))
 
 
 @reads("f", 2, 4, since=11)
@@ -487,7 +461,7 @@ def sequence(scope: Scope, name: str, data: Array) -> Found:
     if made is None:
         return False
     if scope.opset >= 17 and draw.random() < 0.4:
-        body = Scope(draw, scope.opset, scope.names, scope)
+        body = inner_scope(scope)
         element = scope.names.new("v")
         body.values[element] = scope[made][0]
         grow(body, draw.choice((1, 2)))
@@ -518,7 +492,7 @@ def empty(scope: Scope, name: str, data: Array) -> Found:
     return add(scope, "Concat", inputs, axis=axis)
 
 
-def learned(scope: Scope) -> bool:
+def learned(scope: Scope) -> Found:
     """An op of ONNX's domain of machine learning."""
     name = scope.pick("f", 1, 4)
     kind = scope.draw.choice(("Binarizer", "Scaler", "Normalizer", "Imputer"))
@@ -560,11 +534,9 @@ def located(scope: Scope, name: str, data: Array) -> Found:
         return add(scope, kind, [name, grid], **how)
     if kind == "Unpool":
         outputs = [scope.names.new("t"), scope.names.new("t")]
-        pool = helper.make_node("MaxPool", [name], outputs, kernel_shape=[1, 2], strides=[1, 2])
-        if not scope.add(pool):
-            return False
         more = {"kernel_shape": [1, 2], "strides": [1, 2]}
-        return add(scope, "MaxUnpool", outputs, **more)
+        pooled = add_named(scope, "MaxPool", [name], outputs, **more)
+        return pooled and add(scope, "MaxUnpool", outputs, **more)
     if kind == "NMS" and scope.opset >= 10:
         every = scope.constant(boxes.astype(np.float32)[None])
         scores = scope.constant(np.abs(scope.number((1, 2, 2))))
