@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, NodeProto, helper
+from onnx import GraphProto, helper
 
-from tests.fuzzing.any_network.scope import Array, Names, Scope, declared, info
-from tests.fuzzing.any_network.steps import Found, add, reads
+from tests.fuzzing.any_network.scope import Array, Names, Scope, Value, declared, info
+from tests.fuzzing.any_network.steps import Found, add_named, reads, transposed
 
 DEEPEST = 2
 """Bodies within bodies."""
@@ -24,6 +25,21 @@ def grow(scope: Scope, count: int) -> None:
 def inner_scope(scope: Scope, names: Names | None = None) -> Scope:
     """Return an empty graph inside another one."""
     return Scope(scope.draw, scope.opset, names or scope.names, scope)
+
+
+def entered(body: Scope, values: Sequence[Value]) -> list[str]:
+    """Return the names of new inputs of a body, of which the first run has some values."""
+    names = [body.names.new("v") for _ in values]
+    body.values.update(zip(names, values, strict=True))
+    return names
+
+
+def loop_body(scope: Scope) -> tuple[Scope, str, str]:
+    """Return the body of a loop, and its inputs for the round and for the condition."""
+    body = inner_scope(scope)
+    step, go = body.names.new("i"), body.names.new("c")
+    body.values.update({step: np.array(0), go: np.array(True)})
+    return body, step, go
 
 
 def graph_of(body: Scope, name: str, outputs: list[str], inputs: list[Any]) -> GraphProto:
@@ -49,6 +65,14 @@ def own_name(body: Scope, name: str) -> str:
     return made
 
 
+def own_like(body: Scope, name: str) -> list[str]:
+    """Return the values that a body has itself, of the shape and type of one of them."""
+    like = body.values[name]
+    alike = body.arrays("f", like.ndim, like.ndim).items()
+    same = [n for n, v in alike if v.shape == like.shape and v.dtype == like.dtype]
+    return [n for n in same if n in body.values]
+
+
 def truth(scope: Scope) -> str:
     """Return a condition: an input, a constant, or computed."""
     found = [n for n, v in scope.arrays("b").items() if v.shape == ()]
@@ -57,7 +81,7 @@ def truth(scope: Scope) -> str:
     return scope.constant(np.array(scope.draw.random() < 0.5))
 
 
-def if_node(scope: Scope) -> bool:
+def if_node(scope: Scope) -> Found:
     """An If whose branches read outer values, of one result or two."""
     if scope.depth >= DEEPEST or not scope.arrays("f"):
         return False
@@ -92,11 +116,10 @@ def if_node(scope: Scope) -> bool:
             return False
         ends.append(graph_of(body, draw.choice(("b", f"b{n}", "")) or f"branch{n}", outputs, []))
     made = [scope.names.new("t") for _ in pairs]
-    node = helper.make_node("If", [condition], made, then_branch=ends[0], else_branch=ends[1])
-    return scope.add(node)
+    return add_named(scope, "If", [condition], made, then_branch=ends[0], else_branch=ends[1])
 
 
-def loop_node(scope: Scope) -> bool:
+def loop_node(scope: Scope) -> Found:
     """A Loop that carries values, and collects others."""
     if scope.depth >= DEEPEST:
         return False
@@ -105,26 +128,17 @@ def loop_node(scope: Scope) -> bool:
     carried = carried[: draw.choice((1, 1, 2))]
     if not carried:
         return False
-    body = inner_scope(scope)
-    step, go = body.names.new("i"), body.names.new("c")
-    inner = [body.names.new("v") for _ in carried]
-    body.values[step], body.values[go] = np.array(0), np.array(True)
-    body.values.update((n, scope[o]) for n, o in zip(inner, carried, strict=True))
+    body, step, go = loop_body(scope)
+    inner = entered(body, [scope[n] for n in carried])
     inputs = [info(n, body.values[n], None if draw.random() < 0.3 else "its") for n in inner]
-    inputs = [info(step, np.array(0)), info(go, np.array(True)), *inputs]
+    inputs = [*(info(n, body.values[n]) for n in (step, go)), *inputs]
     grow(body, draw.choice((1, 2, 3)))
     outputs = [own_name(body, go)]
     for name in inner:
-        start = body.values[name]
-        fits = [
-            n
-            for n, v in body.arrays("f").items()
-            if n in body.values and v.shape == start.shape and v.dtype == start.dtype
-        ]
+        fits = own_like(body, name)
         outputs.append(own_name(body, fits[-1] if draw.random() < 0.7 else draw.choice(fits)))
     for _ in range(draw.choice((0, 1))):
-        found = body.pick("fi", 0, 4)
-        outputs.append(own_name(body, found or step))
+        outputs.append(own_name(body, body.pick("fi", 0, 4) or step))
     if len(set(outputs)) < len(outputs):
         return False
     graph = graph_of(body, "loop", outputs, inputs)
@@ -133,7 +147,7 @@ def loop_node(scope: Scope) -> bool:
     if first and not scope[first] and len(outputs) > len(carried) + 1:
         return False  # of what no round collects, onnxruntime makes the shape that it has inferred
     made = [scope.names.new("t") for _ in outputs[1:]]
-    return scope.add(helper.make_node("Loop", [count, first, *carried], made, body=graph))
+    return add_named(scope, "Loop", [count, first, *carried], made, body=graph)
 
 
 @reads("f", 2, 4, since=9)
@@ -148,12 +162,10 @@ def scan_node(scope: Scope, name: str, data: Array) -> Found:
     body = inner_scope(scope)
     state, element = body.names.new("v"), body.names.new("v")
     start = scope.drawn([2, 1])
-    body.values[state] = scope[start]
-    body.values[element] = data.take(0, axis)
+    body.values.update({state: scope[start], element: data.take(0, axis)})
     inputs = [info(n, body.values[n]) for n in (state, element)]
     grow(body, draw.choice((1, 2, 3)))
-    fits = [n for n, v in body.arrays("f").items()
-            if n in body.values and v.shape == (2, 1) and v.dtype == np.float32]  # fmt: skip
+    fits = own_like(body, state)
     found = body.pick("f", 0, 3)
     if not fits or found is None:
         return False
@@ -169,11 +181,11 @@ def scan_node(scope: Scope, name: str, data: Array) -> Found:
         more["scan_output_axes"] = [draw.choice((0, -1, body[outputs[1]].ndim))]
     graph = graph_of(body, "scan", outputs, inputs)
     made = [scope.names.new("t") for _ in outputs]
-    node = helper.make_node("Scan", [start, name], made, body=graph, num_scan_inputs=1, **more)
-    return scope.add(node)
+    more |= {"body": graph, "num_scan_inputs": 1}
+    return add_named(scope, "Scan", [start, name], made, **more)
 
 
-def scan_of_many(scope: Scope) -> bool:
+def scan_of_many(scope: Scope) -> Found:
     """A Scan with several states and inputs, each along an axis and in a direction of its own."""
     draw = scope.draw
     if scope.depth >= DEEPEST or scope.opset < 9:
@@ -190,22 +202,12 @@ def scan_of_many(scope: Scope) -> bool:
             for n in scanned]  # fmt: skip
     starts = [scope.pick("f", 1, 4) or first for _ in range(draw.choice((0, 1, 2)))]
     body = inner_scope(scope)
-    held = [body.names.new("v") for _ in starts]
-    elements = [body.names.new("v") for _ in scanned]
-    body.values.update((n, scope[o]) for n, o in zip(held, starts, strict=True))
-    for name, outer, axis in zip(elements, scanned, axes, strict=True):
-        body.values[name] = scope[outer].take(0, axis)
+    held = entered(body, [scope[n] for n in starts])
+    slices = [scope[n].take(0, axis) for n, axis in zip(scanned, axes, strict=True)]
+    elements = entered(body, slices)
     inputs = [info(n, body.values[n]) for n in (*held, *elements)]
     grow(body, draw.choice((1, 2, 3)))
-    outputs = []
-    for name in held:
-        start = body.values[name]
-        same = [
-            n
-            for n, v in body.arrays("f").items()
-            if n in body.values and v.shape == start.shape and v.dtype == start.dtype
-        ]
-        outputs.append(own_name(body, draw.choice(same)))
+    outputs = [own_name(body, draw.choice(own_like(body, name))) for name in held]
     for _ in range(draw.choice((1, 2)) if not held else draw.choice((0, 1, 2))):
         outputs.append(own_name(body, body.pick("f", 0, 3) or elements[0]))
     if len(set(outputs)) < len(outputs):
@@ -217,20 +219,14 @@ def scan_of_many(scope: Scope) -> bool:
         more["scan_input_directions"] = [draw.choice((0, 1)) for _ in scanned]
     collected = outputs[len(held) :]
     if collected and draw.random() < 0.5:
-        more["scan_output_axes"] = [
-            draw.randint(0, body[n].ndim) - draw.choice((0, body[n].ndim + 1)) for n in collected
-        ]
-        for n, axis in enumerate(more["scan_output_axes"]):
-            rank = body[collected[n]].ndim + 1
-            more["scan_output_axes"][n] = max(min(axis, rank - 1), -rank)
+        ranks = [body[n].ndim + 1 for n in collected]
+        more["scan_output_axes"] = [draw.randrange(r) - draw.choice((0, r)) for r in ranks]
     if collected and draw.random() < 0.4:
         more["scan_output_directions"] = [draw.choice((0, 1)) for _ in collected]
     graph = graph_of(body, "scan", outputs, inputs)
     made = [scope.names.new("t") for _ in outputs]
-    count = len(scanned)
-    reads = [*starts, *scanned]
-    node = helper.make_node("Scan", reads, made, body=graph, num_scan_inputs=count, **more)
-    return scope.add(node)
+    more |= {"body": graph, "num_scan_inputs": len(scanned)}
+    return add_named(scope, "Scan", [*starts, *scanned], made, **more)
 
 
 @reads("f", 2, 4)
@@ -240,17 +236,15 @@ def nested_ifs(scope: Scope, name: str, data: Array) -> Found:
         return False
     draw = scope.draw
     order = draw.sample(range(data.ndim), data.ndim)
-    turned = add(scope, "Transpose", [name], perm=order)
+    turned = transposed(scope, name, order)
     if turned is None:
         return False
     condition, other = truth(scope), truth(scope)
     made = scope.names.new("t")
-    outer = [_branch(scope, turned, order, draw.random() < 0.6, other) for _ in range(2)]
-    node = helper.make_node("If", [condition], [made], then_branch=outer[0], else_branch=outer[1])
-    if not scope.add(node):
+    one, two = (_branch(scope, turned, order, draw.random() < 0.6, other) for _ in range(2))
+    if not add_named(scope, "If", [condition], [made], then_branch=one, else_branch=two):
         return False
-    back = np.argsort(order).tolist() if draw.random() < 0.5 else order
-    return add(scope, "Transpose", [made], perm=back)
+    return transposed(scope, made, np.argsort(order) if draw.random() < 0.5 else order)
 
 
 def _branch(
@@ -269,20 +263,16 @@ def _branch(
     body.values[names[2]] = scope[turned]
     last = names[2]
     if deeper:
-        inside = [
-            _branch(body, draw.choice((turned, names[2])), order, False, condition)
-            for _ in range(2)
-        ]
+        reads = (draw.choice((turned, names[2])) for _ in range(2))
+        one, two = (_branch(body, name, order, False, condition) for name in reads)
         last = names[3]
-        node = helper.make_node(
-            "If", [condition], [last], then_branch=inside[0], else_branch=inside[1]
-        )
+        node = helper.make_node("If", [condition], [last], then_branch=one, else_branch=two)
         body.nodes.append(node)
         body.values[last] = body.values[names[2]]
     return graph_of(body, "branch", [last], [])
 
 
-def function(scope: Scope) -> bool:
+def function(scope: Scope) -> Found:
     """A call of a function of the model: a new one, or one that is there."""
     root, draw = scope.root(), scope.draw
     if scope.depth >= DEEPEST:
@@ -293,7 +283,7 @@ def function(scope: Scope) -> bool:
         made = [scope.names.new("t") for _ in chosen.output]
         if None in reads:
             return False
-        return scope.add(_call(scope, chosen.name, [*map(str, reads)], made))
+        return add_named(scope, chosen.name, [*map(str, reads)], made, domain="own")
     given = [n for n in dict.fromkeys([scope.pick("f", 2, 4), scope.pick("f", 2, 4)]) if n]
     if not given or scope.closed:
         return False
@@ -315,15 +305,14 @@ def function(scope: Scope) -> bool:
         return False
     more: list[Any] = [helper.make_attribute(*pair) for pair in defaults.items()]
     own = [n for n in attributes if n not in defaults]
-    made_function = helper.make_function(
-        "own", name, inner, outputs, body.nodes, body.imports(), own, more
-    )
-    root.functions.append(made_function)
+    imports = body.imports()
+    made = helper.make_function("own", name, inner, outputs, body.nodes, imports, own, more)
+    root.functions.append(made)
     before = "own" in root.domains
     root.domains.add("own")
-    made = [scope.names.new("t") for _ in outputs]
+    results = [scope.names.new("t") for _ in outputs]
     given_attributes = {} if defaults and draw.random() < 0.5 else attributes
-    if scope.add(_call(scope, name, given, made, **given_attributes)):
+    if add_named(scope, name, given, results, domain="own", **given_attributes):
         if draw.random() < 0.4:
             function(scope)  # which may call this one
         return True
@@ -335,8 +324,9 @@ def function(scope: Scope) -> bool:
 
 def _turn(body: Scope, order: list[int]) -> bool:
     """Transpose a function's operand, or let another function do so, by its attribute."""
-    functions = [f for f in body.root().functions if "order" in (*f.attribute, *_defaults(f))]
-    one = next((f for f in functions if len(f.input) == 1), None)
+    unary = [f for f in body.root().functions if len(f.input) == 1]
+    defaults = {f.name: [a.name for a in f.attribute_proto] for f in unary}
+    one = next((f for f in unary if "order" in (*f.attribute, *defaults[f.name])), None)
     word, name = ("perm", "Transpose") if one is None else ("order", one.name)
     domain = None if one is None else "own"
     turn = helper.make_node(name, ["p0"], ["turned"], domain=domain, **{word: order})
@@ -348,11 +338,3 @@ def _turn(body: Scope, order: list[int]) -> bool:
     turn.attribute.add(name=word, ref_attr_name="order", type=7)
     body.nodes.append(turn)
     return True
-
-
-def _defaults(function: Any) -> list[str]:
-    return [a.name for a in function.attribute_proto]
-
-
-def _call(scope: Scope, name: str, inputs: list[str], made: list[str], **more: Any) -> NodeProto:
-    return helper.make_node(name, inputs, made, domain="own", **more)

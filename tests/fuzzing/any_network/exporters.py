@@ -98,10 +98,10 @@ def channels_last(scope: Scope, name: str, data: Array) -> Found:
             held = scope.constant(array, plain=True)
             weights = transposed(scope, held, np.argsort(order)) or weights
         made = add(scope, "Conv", [made, weights], group=group)
+    elif op == "GlobalAveragePool":
+        made = add(scope, op, [made])
     else:
-        made = add(
-            scope, op, [made], **({} if op.startswith("Global") else {"kernel_shape": window})
-        )
+        made = add(scope, op, [made], kernel_shape=window)
     if made and draw.random() < 0.4:
         channels = scope[made].shape[1]
         vectors = [scope.drawn([channels], data.dtype) for _ in range(3)]

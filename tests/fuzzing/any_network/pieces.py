@@ -176,7 +176,9 @@ def shapes(scope: Scope, name: str, data: Array) -> Found:
     if kind == "fill" and scope.opset >= 9:
         value = helper.make_tensor("v", TensorProto.FLOAT, [1], [0.5])
         made = add(scope, "ConstantOfShape", [got], value=value)
-        return made and (data.dtype != np.float32 or add(scope, "Add", [name, made]))
+        if made and data.dtype == np.float32:
+            return add(scope, "Add", [name, made])
+        return made
     if kind == "expand" and scope.opset >= 8:
         one = scope.drawn([1], data.dtype if data.dtype != object else "str")
         return add(scope, "Expand", [one, got])

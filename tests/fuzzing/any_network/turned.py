@@ -11,6 +11,7 @@ from onnx import ValueInfoProto, helper
 
 from tests.fuzzing.any_network import bodies
 from tests.fuzzing.any_network.scope import Scope, info
+from tests.fuzzing.any_network.steps import Piece, add_named
 
 ACTS = ("Relu", "Sin", "Softsign", "Neg", "Abs", "Identity", "Softmax", "GlobalAveragePool")
 
@@ -30,8 +31,8 @@ def turned(scope: Scope, name: str) -> str:
     if draw.random() < 0.2:
         perm = tuple(draw.sample(range(rank), rank))
     new = scope.names.new("t")
-    node = helper.make_node("Transpose", [name], [new], perm=perm)
-    return new if draw.random() < 0.85 and scope.add(node) else name
+    wanted = draw.random() < 0.85
+    return new if wanted and add_named(scope, "Transpose", [name], [new], perm=perm) else name
 
 
 def like(scope: Scope, shape: Sequence[int], name: str) -> str | None:
@@ -45,7 +46,7 @@ def like(scope: Scope, shape: Sequence[int], name: str) -> str | None:
     if perm == tuple(range(value.ndim)):
         return name
     new = scope.names.new("t")
-    return new if scope.add(helper.make_node("Transpose", [name], [new], perm=perm)) else None
+    return new if add_named(scope, "Transpose", [name], [new], perm=perm) else None
 
 
 def acted(scope: Scope, name: str) -> str:
@@ -105,11 +106,8 @@ def turned_loop(scope: Scope) -> bool:
     carried = [name for name in dict.fromkeys(starts) if name is not None]
     if not carried:
         return False
-    body = bodies.inner_scope(scope)
-    step, go = body.names.new("i"), body.names.new("c")
-    held = [body.names.new("v") for _ in carried]
-    body.values.update({step: np.array(0), go: np.array(True)})
-    body.values.update((n, scope[o]) for n, o in zip(held, carried, strict=True))
+    body, step, go = bodies.loop_body(scope)
+    held = bodies.entered(body, [scope[name] for name in carried])
     _capture(body)
     made = [acted(body, turned(body, name)) for name in held]
     outputs = [bodies.own_name(body, go)]
@@ -124,15 +122,15 @@ def turned_loop(scope: Scope) -> bool:
     outputs += [bodies.own_name(body, turned(body, draw.choice(made))) for _ in range(collected)]
     if len(set(outputs)) < len(outputs):
         return False
-    inputs = [info(step, np.array(0)), info(go, np.array(True))]
+    inputs = [info(n, body.values[n]) for n in (step, go)]
     inputs += [_declared(body, name) for name in held]
     graph = bodies.graph_of(body, "turned", outputs, inputs)
     rounds = draw.choice((1, 2, 3) if collected else (0, 1, 2, 3))
     count = scope.integers(rounds)
     first = bodies.truth(scope) if draw.random() < 0.3 and not collected else ""
     results = [scope.names.new("t") for _ in outputs[1:]]
-    node = helper.make_node("Loop", [count, first, *carried], results, body=graph)
-    return scope.add(node) and _behind(scope, results)
+    added = add_named(scope, "Loop", [count, first, *carried], results, body=graph)
+    return added and _behind(scope, results)
 
 
 def growing_loop(scope: Scope) -> bool:
@@ -140,10 +138,9 @@ def growing_loop(scope: Scope) -> bool:
     start, draw = _given(scope), scope.draw
     if start is None:
         return False
-    body = bodies.inner_scope(scope)
-    step, go, held = (body.names.new(stem) for stem in "icv")
+    body, step, go = bodies.loop_body(scope)
     value = scope[start]
-    body.values.update({step: np.array(0), go: np.array(True), held: value})
+    [held] = bodies.entered(body, [value])
     rank, axis = value.ndim, draw.randrange(value.ndim)
     order = draw.sample(range(rank), rank)
     back = [int(n) for n in np.argsort(order)]
@@ -158,11 +155,11 @@ def growing_loop(scope: Scope) -> bool:
     ]
     if not body.add(*nodes):
         return False
-    inputs = [info(step, np.array(0)), info(go, np.array(True)), _declared(body, held)]
+    inputs = [*(info(n, body.values[n]) for n in (step, go)), _declared(body, held)]
     graph = bodies.graph_of(body, "growing", [bodies.own_name(body, go), last], inputs)
     count, result = scope.integers(draw.choice((1, 2))), scope.names.new("t")
-    node = helper.make_node("Loop", [count, "", start], [result], body=graph)
-    return scope.add(node) and _behind(scope, [result])
+    added = add_named(scope, "Loop", [count, "", start], [result], body=graph)
+    return added and _behind(scope, [result])
 
 
 def turned_scan(scope: Scope) -> bool:
@@ -177,16 +174,14 @@ def turned_scan(scope: Scope) -> bool:
     if draw.random() < 0.3:
         perm = draw.sample(range(len(shape)), len(shape))
         other = scope.names.new("t")
-        if scope.add(helper.make_node("Transpose", [first], [other], perm=perm)):
+        if add_named(scope, "Transpose", [first], [other], perm=perm):
             scanned, axes = [first, other], [axis, perm.index(axis)]
     states, held = list[str](), list[str]()
     if draw.random() < 0.6:
         states = [turned(scope, scope.drawn([3, 2]))]
-        held = [body.names.new("v")]
-        body.values[held[0]] = scope[states[0]]
-    elements = [body.names.new("v") for _ in scanned]
-    for name, source, place in zip(elements, scanned, axes, strict=True):
-        body.values[name] = scope[source].take(0, place)
+        held = bodies.entered(body, [scope[states[0]]])
+    slices = [scope[name].take(0, place) for name, place in zip(scanned, axes, strict=True)]
+    elements = bodies.entered(body, slices)
     _capture(body)
     outputs = []
     for name in held:
@@ -209,9 +204,9 @@ def turned_scan(scope: Scope) -> bool:
     inputs = [_declared(body, name) for name in (*held, *elements)]
     graph = bodies.graph_of(body, "turned", outputs, inputs)
     results = [scope.names.new("t") for _ in outputs]
-    options["num_scan_inputs"] = len(scanned)
-    node = helper.make_node("Scan", [*states, *scanned], results, body=graph, **options)
-    return scope.add(node) and _behind(scope, results)
+    options |= {"body": graph, "num_scan_inputs": len(scanned)}
+    added = add_named(scope, "Scan", [*states, *scanned], results, **options)
+    return added and _behind(scope, results)
 
 
 def turned_if(scope: Scope) -> bool:
@@ -232,9 +227,8 @@ def turned_if(scope: Scope) -> bool:
     graphs = [bodies.graph_of(b, f"b{n}", ends[n], []) for n, b in enumerate(branches)]
     results = [scope.names.new("t") for _ in range(count)]
     more = {"then_branch": graphs[0], "else_branch": graphs[1]}
-    node = helper.make_node("If", [condition], results, **more)
-    return scope.add(node) and _behind(scope, results)
+    return add_named(scope, "If", [condition], results, **more) and _behind(scope, results)
 
 
-TURNED = {turned_loop: 2, turned_scan: 1, turned_if: 1, growing_loop: 1}
+TURNED: dict[Piece, int] = {turned_loop: 2, turned_scan: 1, turned_if: 1, growing_loop: 1}
 """Pieces with bodies and transposes around and inside them."""
