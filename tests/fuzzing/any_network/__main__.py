@@ -16,7 +16,7 @@ from typing import Any
 
 from onnx import printer
 
-from tests.fuzzing.any_network.draw import Case, draw_case
+from tests.fuzzing.any_network.draw import draw_case
 from tests.fuzzing.any_network.promises import VARIANTS, Failure, Given, failures
 from tests.fuzzing.any_network.reduce import reduce
 
@@ -60,7 +60,6 @@ class Small:
 
     key: tuple[str, ...]
     text: str
-    nodes: int
 
 
 def try_networks(seeds: Sequence[int], variants: int, bodies: bool = False) -> Tally:
@@ -103,16 +102,12 @@ def reduced(seed: int, failure: Failure, bodies: bool) -> Small:
     case, said = reduce(draw_case(seed, bodies), failure)
     text = printer.to_text(case.model)
     feeds = [f"{n}: {v.dtype}{list(v.shape)}" for n, v in case.feeds.items() if hasattr(v, "shape")]
-    kinds = _ops(case)
+    kinds = sorted(n.op_type for n in case.model.graph.node if n.op_type != "Transpose")
     text = f"variant {said.variant}, seed {seed}: {said.text[:500]}\n```\n{text[:3000]}\n"
-    return Small((*said.signature, *kinds), f"{text}fed with {'; '.join(feeds)}\n```", len(kinds))
+    return Small((*said.signature, *kinds), f"{text}fed with {'; '.join(feeds)}\n```")
 
 
-def _ops(case: Case) -> list[str]:
-    return sorted(n.op_type for n in case.model.graph.node if n.op_type != "Transpose")
-
-
-def report(tally: Tally, small: Iterable[tuple[int, Small]], seconds: float) -> str:
+def report(tally: Tally, small: Iterable[Small], seconds: float) -> str:
     """Return the kinds of failures as Markdown, the most frequent ones first."""
     failing = len({seed for seed, _, _ in tally.failed})
     counts = Counter(failure.signature for _, _, failure in tally.failed)
@@ -122,7 +117,7 @@ def report(tally: Tally, small: Iterable[tuple[int, Small]], seconds: float) -> 
         f"{seconds:.0f} s"
     ]
     found: dict[tuple[str, str], dict[tuple[str, ...], Small]] = {}
-    for _, one in small:
+    for one in small:
         signature = (one.key[0], one.key[1])
         same = found.setdefault(signature, {})
         if one.key not in same or len(one.text) < len(same[one.key].text):
@@ -152,7 +147,7 @@ def main() -> int:
     parser.add_argument("--report", type=Path, help="a file that is kept up to date")
     options = parser.parse_args()
     started, tally = time.monotonic(), Tally()
-    small: list[tuple[int, Small]] = []
+    small: list[Small] = []
     taken: Counter[tuple[str, str]] = Counter()
     seeds = range(options.seed, options.seed + options.networks)
     chunks = [seeds[n : n + CHUNK] for n in range(0, len(seeds), CHUNK)]
@@ -169,7 +164,7 @@ def main() -> int:
             if taken[failure.signature] < most and failure.promise != "ends":
                 taken[failure.signature] += 1
                 work.append((seed, failure, options.bodies))
-        small += [(0, one) for one in _apply(reduced, work, options.jobs) if one is not None]
+        small += [one for one in _apply(reduced, work, options.jobs) if one is not None]
         if options.report:
             options.report.write_text(report(tally, small, time.monotonic() - started))
     sys.stdout.write(report(tally, small, time.monotonic() - started) + "\n")

@@ -67,11 +67,7 @@ def _node(scope: Scope, schema: Any) -> NodeProto | None:
         for _ in range(draw.choice((1, 2, 2, 3)) if variadic else 1):
             given = OPERANDS.get((schema.name, formal.name)) or PARAMETERS.get(formal.name)
             if place and given is not None:
-                made = given(scope, first)
-                if made is None:
-                    return None
-                array = np.asarray(made)
-                inputs.append(scope.constant(array))
+                inputs.append(scope.constant(given(scope, first)))
                 continue
             allowed = dtypes.get(formal.type_str) or _dtypes([formal.type_str])
             if formal.type_str in bound:
@@ -322,11 +318,19 @@ OPERANDS: dict[tuple[str, str], Callable[[Scope, Any], Any]] = {
 }  # fmt: skip
 """Operands of single ops."""
 
+FLAGS = (
+    *("keepdims", "training_mode", "ceil_mode", "count_include_pad", "storage_order"),
+    *("largest", "sorted", "select_last_index", "exclusive", "reverse", "upper"),
+    *("batch_dims", "noop_with_empty_axes", "allowzero", "detect_positive", "transA"),
+    *("transB", "batch_axis", "time_axis", "across_channels", "normalize_variance"),
+)
+"""Attributes that are 0 or 1."""
+
 ATTRIBUTES: dict[str, Callable[[Scope, Any], Any]] = {
+    **dict.fromkeys(FLAGS, _one(0, 1)),
     "axis": _axis,
     "axes": _axes,
     "perm": lambda s, f: s.draw.sample(range(f.ndim), f.ndim),
-    "keepdims": _one(0, 1),
     "to": _one(
         *(TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL),
         *(TensorProto.FLOAT16, TensorProto.UINT8, TensorProto.INT8, TensorProto.DOUBLE),
@@ -334,47 +338,27 @@ ATTRIBUTES: dict[str, Callable[[Scope, Any], Any]] = {
     **{name: _one(0.5, 1.0, 0.25) for name in ("alpha", "beta", "gamma", "lambd", "bias")},
     "epsilon": _one(0.01, 1e-5),
     "momentum": _one(0.5),
-    "training_mode": _one(0, 1),
     "seed": _one(3.0),
     "kernel_shape": _window,
     "strides": lambda s, f: [s.draw.choice((1, 1, 2)) for _ in f.shape[2:]],
     "dilations": lambda s, f: [s.draw.choice((1, 1, 2)) for _ in f.shape[2:]],
     "auto_pad": _one("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"),
-    "ceil_mode": _one(0, 1),
-    "count_include_pad": _one(0, 1),
-    "storage_order": _one(0, 1),
     "p": _one(1, 2),
     "size": _one(1, 3),
     "blocksize": _one(1, 2),
-    "largest": _one(0, 1),
-    "sorted": _one(0, 1),
-    "select_last_index": _one(0, 1),
-    "exclusive": _one(0, 1),
-    "reverse": _one(0, 1),
-    "upper": _one(0, 1),
-    "batch_dims": _one(0, 1),
-    "noop_with_empty_axes": _one(0, 1),
     "start": _one(0, 1, -1),
     "end": _one(1, 2, -1),
-    "allowzero": _one(0, 1),
     "num_outputs": _one(2, 3),
     "split": _sections,
-    "detect_positive": _one(0, 1),
     "fmod": _one(1),
     "approximate": _one("none", "tanh"),
     "num_groups": _one(1, 2),
-    "transA": _one(0, 1),
-    "transB": _one(0, 1),
     "min": _one(0.0),
     "max": _one(2.0),
     "dtype": _one(TensorProto.FLOAT),
     "pads": _padding,
     "direction": _one("LEFT", "RIGHT"),
     "repeats": lambda s, f: [1] * f.ndim,
-    "batch_axis": _one(0, 1),
-    "time_axis": _one(0, 1),
-    "across_channels": _one(0, 1),
-    "normalize_variance": _one(0, 1),
     "reduction": _one("none", "add", "mul", "max", "min"),
     "shape": _new_shape,
     "broadcast": _one(0),

@@ -149,8 +149,6 @@ def failures(given: Given, variant: str) -> list[Failure]:
         return [failure("passes shape inference", said)]
     if case.runs and (found := _ran(given, model, freed)):
         return [failure(*found)]
-    if result.partial:
-        return [failure("is converted whole", "; ".join(result.notes))]
     if lost := _missing(model) - _missing(case.model):  # onnxruntime's optimiser leaves some out
         return [failure("annotates what is there", ", ".join(lost), "names")]
     plain = not {"backend", "layout"} & set(options)

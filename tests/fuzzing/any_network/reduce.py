@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, ValueInfoProto
 
 from tests.fuzzing.any_network.draw import Case
 from tests.fuzzing.any_network.promises import Failure, Given, failures
@@ -67,45 +68,27 @@ def _tidied(case: Case, model: ModelProto) -> Case:
     while True:
         used = {x.name for x in graph.output} | set(free_names(graph.node))
         # free_names leaves out what is made inside
-        used |= {name for node in graph.node for name in _reads(node)}
-        kept = [n for n in graph.node if any(name in used for name in n.output)]
-        if len(kept) == len(graph.node):
+        used |= {name for node in graph.node for name in free_names([node])}
+        if not _keep(graph.node, [not used.isdisjoint(n.output) for n in graph.node]):
             break
-        _replace(graph, kept)
     for field in (graph.initializer, graph.input):
-        kept = [x for x in field if x.name in used]
-        if len(kept) < len(field):
-            copies = [type(x).FromString(x.SerializeToString()) for x in kept]
-            del field[:]
-            field.extend(copies)
-    sparse = [x for x in graph.sparse_initializer if x.values.name in used]
-    copies = [type(x).FromString(x.SerializeToString()) for x in sparse]
-    del graph.sparse_initializer[:]
-    graph.sparse_initializer.extend(copies)
+        _keep(field, [x.name in used for x in field])
+    _keep(graph.sparse_initializer, [x.values.name in used for x in graph.sparse_initializer])
     made = {n for node in graph.node for n in node.output}
-    infos = [x for x in graph.value_info if x.name in made]
-    copies = [type(x).FromString(x.SerializeToString()) for x in infos]
-    del graph.value_info[:]
-    graph.value_info.extend(copies)
+    _keep(graph.value_info, [x.name in made for x in graph.value_info])
     calls = {n.op_type for g in _graphs(graph) for n in g.node if n.domain == "own"}
     calls |= {n.op_type for f in model.functions for n in f.node if n.domain == "own"}
-    functions = [f for f in model.functions if f.name in calls]
-    if len(functions) < len(model.functions):
-        copies = [type(x).FromString(x.SerializeToString()) for x in functions]
-        del model.functions[:]
-        model.functions.extend(copies)
+    _keep(model.functions, [f.name in calls for f in model.functions])
     inputs = {x.name for x in graph.input}
     return Case(model, {n: v for n, v in case.feeds.items() if n in inputs}, case.runs, case.random)
 
 
-def _replace(graph: GraphProto, nodes: list[NodeProto]) -> None:
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
-
-
-def _reads(node: NodeProto) -> list[str]:
-    return free_names([node])
+def _keep(field: Any, wanted: list[bool]) -> bool:
+    """Take the messages that are not wanted out of a field; return whether there were some."""
+    for n in reversed(range(len(wanted))):
+        if not wanted[n]:
+            del field[n]
+    return not all(wanted)
 
 
 def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
@@ -192,7 +175,7 @@ def _paths(graph: GraphProto) -> list[tuple[int, int]]:
 def _bypassed(case: Case, path: tuple[int, int]) -> Iterator[Case]:
     """Yield networks that read an operand of a node in place of its result."""
     node = list(_graphs(case.model.graph))[path[0]].node[path[1]]
-    reads = dict.fromkeys(x for x in _reads(node) if x)
+    reads = dict.fromkeys(x for x in free_names([node]) if x)
     for name in reads:
         model = _copy(case)
         graph = list(_graphs(model.graph))[path[0]]
