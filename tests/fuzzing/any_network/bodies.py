@@ -9,7 +9,7 @@ import numpy as np
 from onnx import GraphProto, helper
 
 from tests.fuzzing.any_network.scope import Array, Names, Scope, Value, declared, info
-from tests.fuzzing.any_network.steps import Found, add_named, reads, transposed
+from tests.fuzzing.any_network.steps import Found, reads
 
 DEEPEST = 2
 """Bodies within bodies."""
@@ -116,7 +116,7 @@ def if_node(scope: Scope) -> Found:
             return False
         ends.append(graph_of(body, draw.choice(("b", f"b{n}", "")) or f"branch{n}", outputs, []))
     made = [scope.names.new("t") for _ in pairs]
-    return add_named(scope, "If", [condition], made, then_branch=ends[0], else_branch=ends[1])
+    return scope.add_named("If", [condition], made, then_branch=ends[0], else_branch=ends[1])
 
 
 def loop_node(scope: Scope) -> Found:
@@ -147,7 +147,7 @@ def loop_node(scope: Scope) -> Found:
     if first and not scope[first] and len(outputs) > len(carried) + 1:
         return False  # of what no round collects, onnxruntime makes the shape that it has inferred
     made = [scope.names.new("t") for _ in outputs[1:]]
-    return add_named(scope, "Loop", [count, first, *carried], made, body=graph)
+    return scope.add_named("Loop", [count, first, *carried], made, body=graph)
 
 
 @reads("f", 2, 4, since=9)
@@ -182,7 +182,7 @@ def scan_node(scope: Scope, name: str, data: Array) -> Found:
     graph = graph_of(body, "scan", outputs, inputs)
     made = [scope.names.new("t") for _ in outputs]
     more |= {"body": graph, "num_scan_inputs": 1}
-    return add_named(scope, "Scan", [start, name], made, **more)
+    return scope.add_named("Scan", [start, name], made, **more)
 
 
 def scan_of_many(scope: Scope) -> Found:
@@ -226,7 +226,7 @@ def scan_of_many(scope: Scope) -> Found:
     graph = graph_of(body, "scan", outputs, inputs)
     made = [scope.names.new("t") for _ in outputs]
     more |= {"body": graph, "num_scan_inputs": len(scanned)}
-    return add_named(scope, "Scan", [*starts, *scanned], made, **more)
+    return scope.add_named("Scan", [*starts, *scanned], made, **more)
 
 
 @reads("f", 2, 4)
@@ -236,15 +236,15 @@ def nested_ifs(scope: Scope, name: str, data: Array) -> Found:
         return False
     draw = scope.draw
     order = draw.sample(range(data.ndim), data.ndim)
-    turned = transposed(scope, name, order)
+    turned = scope.transposed(name, order)
     if turned is None:
         return False
     condition, other = truth(scope), truth(scope)
     made = scope.names.new("t")
     one, two = (_branch(scope, turned, order, draw.random() < 0.6, other) for _ in range(2))
-    if not add_named(scope, "If", [condition], [made], then_branch=one, else_branch=two):
+    if not scope.add_named("If", [condition], [made], then_branch=one, else_branch=two):
         return False
-    return transposed(scope, made, np.argsort(order) if draw.random() < 0.5 else order)
+    return scope.transposed(made, np.argsort(order) if draw.random() < 0.5 else order)
 
 
 def _branch(
@@ -283,7 +283,7 @@ def function(scope: Scope) -> Found:
         made = [scope.names.new("t") for _ in chosen.output]
         if None in reads:
             return False
-        return add_named(scope, chosen.name, [*map(str, reads)], made, domain="own")
+        return scope.add_named(chosen.name, [*map(str, reads)], made, domain="own")
     given = [n for n in dict.fromkeys([scope.pick("f", 2, 4), scope.pick("f", 2, 4)]) if n]
     if not given or scope.closed:
         return False
@@ -312,7 +312,7 @@ def function(scope: Scope) -> Found:
     root.domains.add("own")
     results = [scope.names.new("t") for _ in outputs]
     given_attributes = {} if defaults and draw.random() < 0.5 else attributes
-    if add_named(scope, name, given, results, domain="own", **given_attributes):
+    if scope.add_named(name, given, results, domain="own", **given_attributes):
         if draw.random() < 0.4:
             function(scope)  # which may call this one
         return True

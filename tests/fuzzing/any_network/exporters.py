@@ -12,15 +12,11 @@ from tests.fuzzing.any_network.scope import Array, Scope
 from tests.fuzzing.any_network.steps import (
     Found,
     Piece,
-    add,
-    add_many,
-    add_named,
     divisor,
     quantised_by,
     reads,
     recurrent_weights,
     scale_of,
-    transposed,
 )
 
 
@@ -31,15 +27,15 @@ def _reshaped(scope: Scope, name: str, shape: list[int]) -> str | None:
         shape = [*shape]
         shape[draw.randrange(len(shape))] = -1
     elif draw.random() < 0.3 and shape:
-        got = add(scope, "Shape", [name])
+        got = scope.add("Shape", [name])
         own = scope[name].shape
         if got and shape[0] == own[0]:
-            batch = add(scope, "Gather", [got, scope.integers([0])], axis=0)
+            batch = scope.add("Gather", [got, scope.integers([0])], axis=0)
             rest = scope.integers(shape[1:])
-            whole = batch and add(scope, "Concat", [batch, rest], axis=0)
+            whole = batch and scope.add("Concat", [batch, rest], axis=0)
             if whole:
-                return add(scope, "Reshape", [name, whole])
-    return add(scope, "Reshape", [name, scope.integers(shape)])
+                return scope.add("Reshape", [name, whole])
+    return scope.add("Reshape", [name, scope.integers(shape)])
 
 
 @reads(None, 2, 4)
@@ -60,7 +56,7 @@ def rearranged(scope: Scope, name: str, data: Array) -> Found:
         return False
     made = _reshaped(scope, name, split)
     order = draw.sample(range(len(split)), len(split))
-    made = made and transposed(scope, made, order)
+    made = made and scope.transposed(made, order)
     if made is None:
         return False
     for n, axis in enumerate(order):
@@ -81,8 +77,8 @@ def channels_last(scope: Scope, name: str, data: Array) -> Found:
         pads = [0, *(draw.choice((0, 1)) for _ in range(rank - 2)), 0] * 2
         more: dict[str, Any] = {"pads": pads} if scope.opset < 11 else {}
         inputs = [name] if scope.opset < 11 else [name, scope.integers(pads)]
-        made = add(scope, "Pad", inputs, **more)
-    made = made and transposed(scope, made, first)
+        made = scope.add("Pad", inputs, **more)
+    made = made and scope.transposed(made, first)
     if made is None:
         return False
     shape = scope[made].shape
@@ -96,33 +92,33 @@ def channels_last(scope: Scope, name: str, data: Array) -> Found:
             order = [*range(2, rank), 1, 0]
             array = np.ascontiguousarray(scope[weights].transpose(order))
             held = scope.constant(array, plain=True)
-            weights = transposed(scope, held, np.argsort(order)) or weights
-        made = add(scope, "Conv", [made, weights], group=group)
+            weights = scope.transposed(held, np.argsort(order)) or weights
+        made = scope.add("Conv", [made, weights], group=group)
     elif op == "GlobalAveragePool":
-        made = add(scope, op, [made])
+        made = scope.add(op, [made])
     else:
-        made = add(scope, op, [made], kernel_shape=window)
+        made = scope.add(op, [made], kernel_shape=window)
     if made and draw.random() < 0.4:
         channels = scope[made].shape[1]
         vectors = [scope.drawn([channels], data.dtype) for _ in range(3)]
         variance = np.abs(scope[vectors[0]]) + data.dtype.type(0.5)
-        made = add(scope, "BatchNormalization", [made, *vectors, scope.constant(variance)])
-    made = made and transposed(scope, made, last)
+        made = scope.add("BatchNormalization", [made, *vectors, scope.constant(variance)])
+    made = made and scope.transposed(made, last)
     if made and draw.random() < 0.5:
-        made = add(scope, "Add", [made, scope.drawn(scope[made].shape[-1:], data.dtype)])
-    return made and add(scope, "Relu", [made])
+        made = scope.add("Add", [made, scope.drawn(scope[made].shape[-1:], data.dtype)])
+    return made and scope.add("Relu", [made])
 
 
 @reads("f", 3, 3)
 def one_dimension(scope: Scope, name: str, data: Array) -> Found:
     """A convolution of one dimension as one of two, with an axis of size 1."""
     made = _over_axis(scope, "Unsqueeze", name, scope.draw.choice((1, 2, 3)))
-    made = made and transposed(scope, made, [0, 3, 1, 2])
+    made = made and scope.transposed(made, [0, 3, 1, 2])
     if made is None:
         return False
     weights = scope.drawn((2, scope[made].shape[1], 1, 1), data.dtype)
-    made = add(scope, "Conv", [made, weights])
-    made = made and transposed(scope, made, [0, 2, 3, 1])
+    made = scope.add("Conv", [made, weights])
+    made = made and scope.transposed(made, [0, 2, 3, 1])
     if made is None:
         return False
     one = next((n for n, size in enumerate(scope[made].shape) if size == 1), None)
@@ -134,15 +130,15 @@ def _over_axis(
 ) -> str | None:
     """Add an op over an axis, which is an attribute, but an operand since some version."""
     if scope.opset < since:
-        return add(scope, op, [name], axes=[axis], **more)
-    return add(scope, op, [name, scope.integers([axis])], **more)
+        return scope.add(op, [name], axes=[axis], **more)
+    return scope.add(op, [name, scope.integers([axis])], **more)
 
 
 @reads("f", 3, 3, single=True)
 def recurrent_batches(scope: Scope, name: str, data: Array) -> Found:
     """A recurrent net that is given batches first, and gives both directions side by side."""
     draw = scope.draw
-    made = transposed(scope, name, [1, 0, 2])
+    made = scope.transposed(name, [1, 0, 2])
     if made is None:
         return False
     kind, gates = draw.choice((("LSTM", 4), ("GRU", 3), ("RNN", 1)))
@@ -151,15 +147,15 @@ def recurrent_batches(scope: Scope, name: str, data: Array) -> Found:
     names = [scope.names.new("t") for _ in range(draw.choice((1, 2)))]
     direction = "forward" if both == 1 else "bidirectional"
     more = {"hidden_size": hidden, "direction": direction}
-    if not add_named(scope, kind, inputs, names, **more):
+    if not scope.add_named(kind, inputs, names, **more):
         return False
     if both == 1 and draw.random() < 0.6:
         out = _over_axis(scope, "Squeeze", names[0], 1)
     else:
-        out = transposed(scope, names[0], [0, 2, 1, 3])
+        out = scope.transposed(names[0], [0, 2, 1, 3])
         batch, steps, _ = data.shape
         out = out and _reshaped(scope, out, [steps, batch, both * hidden])
-    return out and transposed(scope, out, [1, 0, 2])
+    return out and scope.transposed(out, [1, 0, 2])
 
 
 @reads("f", 3, 3)
@@ -173,29 +169,29 @@ def attention_of_ops(scope: Scope, name: str, data: Array) -> Found:
     for order in orders:
         side: str | None = name
         if draw.random() < 0.5:
-            side = add(scope, "MatMul", [name, scope.drawn([features] * 2, data.dtype)])
+            side = scope.add("MatMul", [name, scope.drawn([features] * 2, data.dtype)])
         side = side and _reshaped(scope, side, [batch, steps, heads, features // heads])
-        sides.append(side and transposed(scope, side, order))
+        sides.append(side and scope.transposed(side, order))
     q, k, v = sides
     if k and orders[1] == [0, 2, 1, 3]:
-        k = transposed(scope, k, [0, 1, 3, 2])
+        k = scope.transposed(k, [0, 1, 3, 2])
     if not (q and k and v):
         return False
     scale = scope.constant(scope.number([], data.dtype) + 1)
     if draw.random() < 0.3:
-        q = add(scope, "Mul", [q, scale]) or q
-    made = add(scope, "MatMul", [q, k])
+        q = scope.add("Mul", [q, scale]) or q
+    made = scope.add("MatMul", [q, k])
     if made and draw.random() < 0.6:
-        made = add(scope, draw.choice(("Mul", "Div")), [made, scale]) or made
+        made = scope.add(draw.choice(("Mul", "Div")), [made, scale]) or made
     if made and draw.random() < 0.4:
         shape = draw.choice(([batch, 1, steps, steps], [steps, steps], [batch, 1, 1, steps]))
         if draw.random() < 0.5 and scope.opset >= 9:
-            made = add(scope, "Where", [scope.drawn(shape, "bool"), made, scale]) or made
+            made = scope.add("Where", [scope.drawn(shape, "bool"), made, scale]) or made
         else:
-            made = add(scope, "Add", [made, scope.drawn(shape, data.dtype)]) or made
-    made = made and add(scope, "Softmax", [made], axis=draw.choice((-1, 3)))
-    made = made and add(scope, "MatMul", [made, v])
-    made = made and transposed(scope, made, [0, 2, 1, 3])
+            made = scope.add("Add", [made, scope.drawn(shape, data.dtype)]) or made
+    made = made and scope.add("Softmax", [made], axis=draw.choice((-1, 3)))
+    made = made and scope.add("MatMul", [made, v])
+    made = made and scope.transposed(made, [0, 2, 1, 3])
     return made and _reshaped(scope, made, [batch, steps, features])
 
 
@@ -219,9 +215,9 @@ def attention(scope: Scope, name: str, data: Array) -> Found:
         key = [batch, heads, other, size]
     made: str | None = name
     if draw.random() < 0.5 and data.ndim == 4:  # heads come from behind the sequence, or go there
-        made = transposed(scope, name, [0, 2, 1, 3])
-        made = made and add(scope, "Relu", [made])
-        made = made and transposed(scope, made, [0, 2, 1, 3])
+        made = scope.transposed(name, [0, 2, 1, 3])
+        made = made and scope.add("Relu", [made])
+        made = made and scope.transposed(made, [0, 2, 1, 3])
     if made is None:
         return False
     k, v = made, made
@@ -252,11 +248,11 @@ def attention(scope: Scope, name: str, data: Array) -> Found:
         if draw.random() < 0.3:
             outputs.append(scope.names.new("t"))
             more["qk_matmul_output_mode"] = draw.choice((0, 1, 2, 3))
-    if not add_named(scope, "Attention", inputs, outputs, **more):
+    if not scope.add_named("Attention", inputs, outputs, **more):
         return False
     if draw.random() < 0.5:
         last = draw.choice(outputs)
-        transposed(scope, last, [0, 2, 1, 3] if scope[last].ndim == 4 else [1, 0, 2])
+        scope.transposed(last, [0, 2, 1, 3] if scope[last].ndim == 4 else [1, 0, 2])
     return True
 
 
@@ -267,14 +263,14 @@ def with_state(scope: Scope, name: str, data: Array) -> Found:
     batch, steps, features = data.shape
     kind = draw.choice(("LinearAttention", "CausalConvWithState", "SwiGLU"))
     if kind == "SwiGLU":
-        turned = transposed(scope, name, [0, 2, 1])
-        again = turned and transposed(scope, turned, [0, 2, 1])
-        return again and add(scope, kind, [name, again])
+        turned = scope.transposed(name, [0, 2, 1])
+        again = turned and scope.transposed(turned, [0, 2, 1])
+        return again and scope.add(kind, [name, again])
     if kind == "CausalConvWithState":
         inputs = [name, scope.drawn((steps, 1, 3))]
         if draw.random() < 0.5:
             inputs += [scope.drawn([steps]), scope.drawn((batch, steps, 2))]
-        return add_many(scope, kind, inputs, 2)
+        return scope.add_many(kind, inputs, 2)
     heads = divisor(scope, features)
     k = scope.drawn(data.shape)
     rule = draw.choice(("linear", "delta"))
@@ -282,8 +278,8 @@ def with_state(scope: Scope, name: str, data: Array) -> Found:
     if rule == "linear":
         del inputs[3:]
     more = {"q_num_heads": heads, "kv_num_heads": heads, "update_rule": rule}
-    made = add_many(scope, kind, inputs, 2, **more)
-    return made and transposed(scope, made[0], draw.sample(range(3), 3))
+    made = scope.add_many(kind, inputs, 2, **more)
+    return made and scope.transposed(made[0], draw.sample(range(3), 3))
 
 
 @reads("f", 3, 4, since=23)
@@ -298,7 +294,7 @@ def rotated(scope: Scope, name: str, data: Array) -> Found:
         if draw.random() < 0.6:
             inputs.append(scope.integers([0] * len(data)))
         mode = draw.choice(("linear", "circular"))
-        return add(scope, "TensorScatter", inputs, axis=axis, mode=mode)
+        return scope.add("TensorScatter", inputs, axis=axis, mode=mode)
     if data.ndim == 3:
         batch, steps, size = data.shape
         even = [k for k in range(1, size + 1) if size % (2 * k) == 0]
@@ -319,9 +315,9 @@ def rotated(scope: Scope, name: str, data: Array) -> Found:
         tables = [scope.drawn((batch, steps, size // 2), data.dtype) for _ in range(2)]
         inputs = [name, *tables]
     if data.ndim == 4 and draw.random() < 0.4:
-        made = transposed(scope, name, [0, 2, 1, 3]) or name
-        inputs[0] = transposed(scope, made, [0, 2, 1, 3]) or name
-    return add(scope, "RotaryEmbedding", inputs, **more)
+        made = scope.transposed(name, [0, 2, 1, 3]) or name
+        inputs[0] = scope.transposed(made, [0, 2, 1, 3]) or name
+    return scope.add("RotaryEmbedding", inputs, **more)
 
 
 @reads("f", 2, 5)
@@ -349,10 +345,10 @@ def normalised(scope: Scope, name: str, data: Array) -> Found:
             outputs.append(scope.names.new("t"))
         op = op or "SimplifiedLayerNormalization"
         axis = draw.choice((axis, axis - rank))
-        return add_named(scope, op, inputs, outputs, axis=axis, epsilon=0.01)
+        return scope.add_named(op, inputs, outputs, axis=axis, epsilon=0.01)
     if kind == "lp":
         axis = draw.randrange(-rank, rank)
-        return add(scope, "LpNormalization", [name], axis=axis, p=draw.choice((1, 2)))
+        return scope.add("LpNormalization", [name], axis=axis, p=draw.choice((1, 2)))
     if kind.startswith("group") and rank > 2 and data.size:
         channels = data.shape[1]
         groups = divisor(scope, channels)
@@ -361,37 +357,37 @@ def normalised(scope: Scope, name: str, data: Array) -> Found:
                 return False
             count = groups if scope.opset < 21 else channels
             vectors = [scope.drawn([count], data.dtype) for _ in range(2)]
-            return add(scope, "GroupNormalization", [name, *vectors], num_groups=groups)
+            return scope.add("GroupNormalization", [name, *vectors], num_groups=groups)
         made = _reshaped(scope, name, [data.shape[0], groups, data.size // len(data) // groups])
         vectors = [scope.drawn([groups], data.dtype) for _ in range(2)]
-        made = made and add(scope, "InstanceNormalization", [made, *vectors])
-        got = made and add(scope, "Shape", [name])
-        made = got and add(scope, "Reshape", [str(made), got])
+        made = made and scope.add("InstanceNormalization", [made, *vectors])
+        got = made and scope.add("Shape", [name])
+        made = got and scope.add("Reshape", [str(made), got])
         scale = scope.drawn([channels, *[1] * (rank - 2)], data.dtype)
-        return made and add(scope, "Mul", [made, scale])
+        return made and scope.add("Mul", [made, scale])
     if kind == "layer of ops":
         axis = draw.choice((-1, 1))
         mean = _reduced(scope, "ReduceMean", name, axis)
-        apart = mean and add(scope, "Sub", [name, mean])
+        apart = mean and scope.add("Sub", [name, mean])
         two = number(2)
-        square = apart and add(scope, "Pow", [apart, two])
+        square = apart and scope.add("Pow", [apart, two])
         spread = square and _reduced(scope, "ReduceMean", square, axis)
         small = number(0.25)
-        spread = spread and add(scope, "Add", [spread, small])
-        spread = spread and add(scope, "Sqrt", [spread])
-        made = spread and add(scope, "Div", [str(apart), spread])
+        spread = spread and scope.add("Add", [spread, small])
+        spread = spread and scope.add("Sqrt", [spread])
+        made = spread and scope.add("Div", [str(apart), spread])
         tail = [data.shape[axis], *[1] * (rank - 2 if axis == 1 else 0)]
         scale = scope.drawn(tail, data.dtype)
-        return made and add(scope, "Mul", [made, scale])
+        return made and scope.add("Mul", [made, scale])
     length = _reduced(scope, "ReduceL2", name, draw.choice((-1, 1)))
     small = number(0.25)
-    length = length and add(scope, "Max", [length, small])
+    length = length and scope.add("Max", [length, small])
     if length is None:
         return False
     if draw.random() < 0.5 and scope.opset >= 8:
-        got = add(scope, "Shape", [name])
-        length = (got and add(scope, "Expand", [length, got])) or length
-    return add(scope, "Div", [name, length])
+        got = scope.add("Shape", [name])
+        length = (got and scope.add("Expand", [length, got])) or length
+    return scope.add("Div", [name, length])
 
 
 def _reduced(scope: Scope, op: str, name: str, axis: int) -> str | None:
@@ -411,7 +407,7 @@ def _quantise(scope: Scope, name: str, axis: int | None = None) -> Quantised | N
     shape = [] if axis is None else [value.shape[axis]]
     parameters = quantised_by(scope, shape, ("uint8", "int8"))
     more = {} if axis is None else {"axis": draw.choice((axis, axis - value.ndim))}
-    made = add(scope, "QuantizeLinear", [name, *parameters], **more)
+    made = scope.add("QuantizeLinear", [name, *parameters], **more)
     return None if made is None else (made, parameters, more)
 
 
@@ -425,17 +421,17 @@ def around_quantised(scope: Scope, name: str, data: Array) -> Found:
     q, parameters, more = got
     order = draw.sample(range(rank), rank)
     if draw.random() < 0.4 and not more:
-        q = transposed(scope, q, order) or q
-    x = add(scope, "DequantizeLinear", [q, *parameters], **more)
+        q = scope.transposed(q, order) or q
+    x = scope.add("DequantizeLinear", [q, *parameters], **more)
     if x is None:
         return False
     if draw.random() < 0.6:
-        x = transposed(scope, x) or x
+        x = scope.transposed(x) or x
     shape = scope[x].shape
     ones = [1] * (rank - 2)
 
     def read(op: str, *others: str, **more: Any) -> str | None:
-        return add(scope, op, [x, *others], **more)
+        return scope.add(op, [x, *others], **more)
 
     ops: tuple[Callable[[], str | None], ...] = (
         lambda: x,
@@ -459,12 +455,12 @@ def around_quantised(scope: Scope, name: str, data: Array) -> Found:
     if y is None:
         return False
     if draw.random() < 0.5 and scope[y].ndim > 1:
-        y = transposed(scope, y) or y
+        y = scope.transposed(y) or y
     got = _quantise(scope, y, draw.choice((None, draw.randrange(scope[y].ndim))))
     if got is None:
         return False
     q, parameters, more = got
-    return add(scope, "DequantizeLinear", [q, *parameters], **more)
+    return scope.add("DequantizeLinear", [q, *parameters], **more)
 
 
 def _held(scope: Scope, shape: tuple[int, ...], axis: int | None) -> list[str]:
@@ -475,7 +471,7 @@ def _held(scope: Scope, shape: tuple[int, ...], axis: int | None) -> list[str]:
     if scope.draw.random() < 0.6:
         inputs.append(scope.constant(np.zeros(sizes, np.int8)))
     more = {} if axis is None else {"axis": axis}
-    found = add(scope, "DequantizeLinear", inputs, **more)
+    found = scope.add("DequantizeLinear", inputs, **more)
     return [] if found is None else [found]
 
 
@@ -489,26 +485,26 @@ def activated(scope: Scope, name: str, data: Array) -> Found:
 
     kind = draw.choice(("gelu", "swish", "hardswish", "gate", "biased"))
     if kind == "gelu":
-        made = add(scope, "Div", [name, number(1.5)])
-        made = made and add(scope, "Erf", [made])
-        made = made and add(scope, "Add", [made, number(1)])
-        made = made and add(scope, "Mul", [name, made])
-        return made and add(scope, "Mul", [made, number(0.5)])
+        made = scope.add("Div", [name, number(1.5)])
+        made = made and scope.add("Erf", [made])
+        made = made and scope.add("Add", [made, number(1)])
+        made = made and scope.add("Mul", [name, made])
+        return made and scope.add("Mul", [made, number(0.5)])
     if kind == "swish":
-        made = add(scope, "Sigmoid", [name])
-        return made and add(scope, "Mul", [name, made])
+        made = scope.add("Sigmoid", [name])
+        return made and scope.add("Mul", [name, made])
     if kind == "hardswish":
-        made = add(scope, "HardSigmoid", [name], alpha=0.25)
-        return made and add(scope, "Mul", [name, made])
+        made = scope.add("HardSigmoid", [name], alpha=0.25)
+        return made and scope.add("Mul", [name, made])
     if kind == "biased":
-        made = add(scope, "MatMul", [name, scope.drawn((data.shape[-1], 3), data.dtype)])
-        made = made and add(scope, "Add", [made, scope.drawn([3], data.dtype)])
-        return made and add(scope, "Relu", [made])
+        made = scope.add("MatMul", [name, scope.drawn((data.shape[-1], 3), data.dtype)])
+        made = made and scope.add("Add", [made, scope.drawn([3], data.dtype)])
+        return made and scope.add("Relu", [made])
     mean: str | None = name
     for axis in range(2, data.ndim):
         mean = mean and _reduced(scope, "ReduceMean", mean, axis)
-    made = mean and add(scope, "Sigmoid", [mean])
-    return made and add(scope, "Mul", [name, made])
+    made = mean and scope.add("Sigmoid", [mean])
+    return made and scope.add("Mul", [name, made])
 
 
 def embedded(scope: Scope) -> Found:
@@ -517,11 +513,11 @@ def embedded(scope: Scope) -> Found:
     table = scope.drawn((5, draw.choice((2, 3))))
     shape = [draw.choice((1, 2, 3)) for _ in range(draw.choice((1, 2)))]
     places = np.random.default_rng(draw.randrange(99)).integers(-5, 5, shape)
-    made = add(scope, "Gather", [table, scope.given(places)])
-    made = made and transposed(scope, made)
+    made = scope.add("Gather", [table, scope.given(places)])
+    made = made and scope.transposed(made)
     if made and draw.random() < 0.5:
-        made = add(scope, "MatMul", [made, table]) or made  # a tied table, if sizes allow
-    return made and add(scope, "Cast", [made], to=TensorProto.FLOAT)
+        made = scope.add("MatMul", [made, table]) or made  # a tied table, if sizes allow
+    return made and scope.add("Cast", [made], to=TensorProto.FLOAT)
 
 
 EXPORTED: dict[Piece, int] = {

@@ -16,13 +16,10 @@ from tests.fuzzing.any_network.scope import SECONDS, Array, Scope
 from tests.fuzzing.any_network.steps import (
     Found,
     Piece,
-    add,
-    add_many,
     divisor,
     product_weight,
     reads,
     scale_of,
-    transposed,
     transposed_weight,
 )
 
@@ -49,9 +46,9 @@ def add_own(
     before = domain in root.domains
     root.domains.add(domain)
     if count > 1:
-        found: Found = add_many(scope, op, inputs, count, domain=domain, **more)
+        found: Found = scope.add_many(op, inputs, count, domain=domain, **more)
     else:
-        found = add(scope, op, inputs, domain=domain, **more)
+        found = scope.add(op, inputs, domain=domain, **more)
     if not found and not before:
         root.domains.discard(domain)
     return found
@@ -127,7 +124,7 @@ def quantised_product(scope: Scope, name: str, data: Array) -> Found:
         inputs = [name, w, scale, draw.choice((zero, ""))]
         inputs += [bias] if draw.random() < 0.5 else []
         return add_own(scope, "DynamicQuantizeMatMul", inputs)
-    made = add_many(scope, "DynamicQuantizeLinear", [name], 3)
+    made = scope.add_many("DynamicQuantizeLinear", [name], 3)
     if len(made) < 3:
         return False
     q, q_scale, q_zero = made
@@ -135,8 +132,8 @@ def quantised_product(scope: Scope, name: str, data: Array) -> Found:
         inputs = [q, w, q_scale, scale, q_zero, zero]
         inputs += [bias] if draw.random() < 0.5 else []
         return add_own(scope, "MatMulIntegerToFloat", inputs)
-    got = add(scope, "MatMulInteger", [q, w, q_zero])
-    return got and add(scope, "Cast", [got], to=1)
+    got = scope.add("MatMulInteger", [q, w, q_zero])
+    return got and scope.add("Cast", [got], to=1)
 
 
 @reads("f", 3, 3, single=True)
@@ -149,8 +146,8 @@ def heads(scope: Scope, name: str, data: Array) -> Found:
         inputs = [name, scope.drawn((features, 3 * features)), scope.drawn([3 * features])]
         return add_own(scope, "Attention", inputs, draw.choice((1, 2)), num_heads=count)
     k = name if draw.random() < 0.5 else scope.drawn(data.shape)
-    turned = transposed(scope, name, [1, 0, 2])
-    again = turned and transposed(scope, turned, [1, 0, 2])
+    turned = scope.transposed(name, [1, 0, 2])
+    again = turned and scope.transposed(turned, [1, 0, 2])
     inputs = [again or name, k, k]
     if draw.random() < 0.3:
         inputs.append(scope.drawn([3 * features]))

@@ -46,7 +46,7 @@ def any_op(scope: Scope) -> bool:
     if name not in known or (name in RANDOM and scope.draw.random() < 0.8):
         return False
     node = _node(scope, known[name])
-    added = node is not None and scope.add(node)
+    added = node is not None and scope.add_nodes(node)
     if added and name in RANDOM:
         scope.root().random = True
     return added

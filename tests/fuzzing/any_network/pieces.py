@@ -25,13 +25,10 @@ from tests.fuzzing.any_network.scope import Array, Scope, info, kind_of
 from tests.fuzzing.any_network.steps import (
     Found,
     Piece,
-    add,
-    add_named,
     product_weight,
     quantised_by,
     reads,
     recurrent_weights,
-    transposed,
 )
 from tests.fuzzing.any_network.turned import TURNED
 
@@ -46,7 +43,7 @@ def transpose(scope: Scope, name: str, data: Array) -> Found:
     if rank > 2 and draw.random() < 0.6:
         order = draw.choice(([0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]))
     more = {} if draw.random() < 0.1 else {"perm": order}
-    return add(scope, "Transpose", [name], **more)
+    return scope.add("Transpose", [name], **more)
 
 
 def around(scope: Scope) -> Found:
@@ -60,7 +57,7 @@ def around(scope: Scope) -> Found:
         piece_of(scope, PIECES)
     rank = scope.values[last].ndim
     names = [n for n, value in scope.arrays(None, rank, rank).items() if n in scope.values]
-    return add(scope, "Transpose", [names[-1]], **({"perm": back} if back else {}))
+    return scope.add("Transpose", [names[-1]], **({"perm": back} if back else {}))
 
 
 def convolution(scope: Scope) -> Found:
@@ -90,7 +87,7 @@ def convolution(scope: Scope) -> Found:
         more["strides"] = [draw.choice((1, 2)) for _ in window]
     if draw.random() < 0.5:
         more["kernel_shape"] = window
-    return add(scope, kind, inputs, **more)
+    return scope.add(kind, inputs, **more)
 
 
 @reads("f", 1, 5)
@@ -105,34 +102,34 @@ def product(scope: Scope, name: str, data: Array) -> Found:
             bias = draw.choice(([3], [1, 3], [], [data.shape[1 - flags["transA"]], 1]))
             inputs.append(scope.drawn(bias, data.dtype))
         more: dict[str, Any] = {k: v for k, v in flags.items() if v or draw.random() < 0.3}
-        return add(scope, "Gemm", inputs, alpha=draw.choice((1.0, 0.5)), **more)
+        return scope.add("Gemm", inputs, alpha=draw.choice((1.0, 0.5)), **more)
     if data.ndim == 3 and draw.random() < 0.2 and scope.opset >= 12:
         equation = draw.choice(("bij,bkj->bik", "bij->bji", "bij,bjk->bik", "bij,bij->b"))
         inputs = [name] if "," not in equation else [name, name]
         if equation == "bij,bjk->bik":
             inputs[1] = scope.drawn((data.shape[0], inner, 2), data.dtype)
-        return add(scope, "Einsum", inputs, equation=equation)
+        return scope.add("Einsum", inputs, equation=equation)
     if draw.random() < 0.4 and data.ndim > 1:
-        other = transposed(scope, name, [*range(data.ndim - 2), data.ndim - 1, data.ndim - 2])
+        other = scope.transposed(name, [*range(data.ndim - 2), data.ndim - 1, data.ndim - 2])
     else:
         lead = data.shape[: -2 if data.ndim > 2 and draw.random() < 0.3 else 0]
         other = scope.drawn((*lead, inner, draw.choice((1, 2, 3))), data.dtype)
     if other is None:
         return False
     inputs = [name, other] if draw.random() < 0.8 else [other, name]
-    return add(scope, "MatMul", inputs)
+    return scope.add("MatMul", inputs)
 
 
 def weight(scope: Scope) -> bool:
     """A weight that is read behind a transpose, maybe by two."""
     draw = scope.draw
     name = scope.drawn([draw.choice((1, 2, 3)) for _ in range(draw.randint(2, 4))])
-    turned = transposed(scope, name)
+    turned = scope.transposed(name)
     if turned is None:
         return False
     for read in draw.choice(((turned,), (turned, name))):
         same = [n for n, v in scope.arrays("f", 1).items() if v.shape == scope[read].shape]
-        add(scope, draw.choice(("Add", "Mul")), [draw.choice(same), read])
+        scope.add(draw.choice(("Add", "Mul")), [draw.choice(same), read])
     return True
 
 
@@ -152,7 +149,7 @@ def sliced(scope: Scope, name: str, data: Array) -> Found:
     written = [a - len(shape) if draw.random() < 0.3 else a for a in axes]
     if scope.opset < 10:
         more = {} if axes == [*range(len(shape))] and draw.random() < 0.5 else {"axes": written}
-        return add(scope, "Slice", [name], starts=starts, ends=ends, **more)
+        return scope.add("Slice", [name], starts=starts, ends=ends, **more)
     kind = draw.choice(("int64", "int64", "int32"))
     if kind == "int32":
         ends = [max(min(e, 2**31 - 1), -(2**31)) for e in ends]
@@ -162,51 +159,51 @@ def sliced(scope: Scope, name: str, data: Array) -> Found:
     if all(step == 1 for step in steps) and draw.random() < 0.5:
         lists.pop()
     inputs = ["" if x is None else scope.constant(np.array(x, kind)) for x in lists]
-    return add(scope, "Slice", [name, *inputs])
+    return scope.add("Slice", [name, *inputs])
 
 
 @reads(None, 1, 5)
 def shapes(scope: Scope, name: str, data: Array) -> Found:
     """A shape that is computed from another value's, and what is made with it."""
     draw = scope.draw
-    got = add(scope, "Shape", [name])
+    got = scope.add("Shape", [name])
     if got is None:
         return False
     kind = draw.choice(("fill", "expand", "same", "turned", "merge", "grow", "size", "slice"))
     if kind == "fill" and scope.opset >= 9:
         value = helper.make_tensor("v", TensorProto.FLOAT, [1], [0.5])
-        made = add(scope, "ConstantOfShape", [got], value=value)
+        made = scope.add("ConstantOfShape", [got], value=value)
         if made and data.dtype == np.float32:
-            return add(scope, "Add", [name, made])
+            return scope.add("Add", [name, made])
         return made
     if kind == "expand" and scope.opset >= 8:
         one = scope.drawn([1], data.dtype if data.dtype != object else "str")
-        return add(scope, "Expand", [one, got])
+        return scope.add("Expand", [one, got])
     if kind == "same":
         other = [n for n, v in scope.arrays().items() if v.size == data.size]
-        return add(scope, "Reshape", [draw.choice(other), got])
+        return scope.add("Reshape", [draw.choice(other), got])
     if kind == "turned":
         order = draw.sample(range(data.ndim), data.ndim)
-        turned = add(scope, "Gather", [got, scope.integers(order)], axis=0)
-        return turned and add(scope, "Reshape", [name, turned])
+        turned = scope.add("Gather", [got, scope.integers(order)], axis=0)
+        return turned and scope.add("Reshape", [name, turned])
     if kind == "merge":
         axis = draw.randrange(data.ndim)
-        size = add(scope, "Gather", [got, scope.integers([axis])], axis=0)
+        size = scope.add("Gather", [got, scope.integers([axis])], axis=0)
         rest = scope.integers([-1])
         if size is None:
             return False
         parts = [size, rest] if draw.random() < 0.6 else [rest, size]
-        shape = add(scope, "Concat", parts, axis=0)
-        return shape and add(scope, "Reshape", [name, shape])
+        shape = scope.add("Concat", parts, axis=0)
+        return shape and scope.add("Reshape", [name, shape])
     if kind == "grow":
-        two = add(scope, "Mul", [got, scope.integers([1] * data.ndim)])
-        return two and add(scope, "Reshape", [name, two])
+        two = scope.add("Mul", [got, scope.integers([1] * data.ndim)])
+        return two and scope.add("Reshape", [name, two])
     if kind == "slice" and scope.opset >= 10:
         ends = [scope.integers([n]) for n in (draw.randrange(2), data.ndim)]
-        size = add(scope, "Slice", [got, *ends])
+        size = scope.add("Slice", [got, *ends])
     else:
-        size = add(scope, "Size", [name])
-    return size and add(scope, "Cast", [size], to=TensorProto.FLOAT)
+        size = scope.add("Size", [name])
+    return size and scope.add("Cast", [size], to=TensorProto.FLOAT)
 
 
 @reads(None, 2, 4)
@@ -219,11 +216,11 @@ def reshaped(scope: Scope, name: str, data: Array) -> Found:
     shape = list(scope.values[last].shape)
     n = draw.randrange(len(shape) - 1)
     new = [*shape[:n], shape[n] * shape[n + 1], *shape[n + 2 :]]
-    merged = add(scope, "Reshape", [last, scope.integers(new)])
+    merged = scope.add("Reshape", [last, scope.integers(new)])
     if merged and draw.random() < 0.6:
-        split = add(scope, "Reshape", [merged, scope.integers(shape)])
+        split = scope.add("Reshape", [merged, scope.integers(shape)])
         order = draw.sample(range(len(shape)), len(shape))
-        return split and transposed(scope, split, order)
+        return split and scope.transposed(split, order)
     return merged
 
 
@@ -237,7 +234,7 @@ def again(scope: Scope) -> bool:
     copy.name = ""
     for n, name in enumerate(copy.output):
         copy.output[n] = scope.names.new("t") if name else ""
-    return scope.add(copy)
+    return scope.add_nodes(copy)
 
 
 @reads("f", 2, 4, varying=True, since=10, single=True)
@@ -247,11 +244,11 @@ def quantised(scope: Scope, name: str, data: Array) -> Found:
     kind = draw.choice((np.uint8, np.int8))
     scale = scope.constant(np.array(0.25, np.float32))
     by = [scale, scope.constant(np.array(draw.choice((0, 3)), kind))]
-    made = add(scope, "QuantizeLinear", [name, *by])
+    made = scope.add("QuantizeLinear", [name, *by])
     if made and draw.random() < 0.5:
-        made = transposed(scope, made) or made
+        made = scope.transposed(made) or made
     made = made and _on_integers(scope, made, by)
-    return made and add(scope, "DequantizeLinear", [made, *by])
+    return made and scope.add("DequantizeLinear", [made, *by])
 
 
 def _on_integers(scope: Scope, q: str, by: list[str]) -> str | None:
@@ -272,10 +269,10 @@ def _on_integers(scope: Scope, q: str, by: list[str]) -> str | None:
             more = {"domain": MICROSOFT, "channels_last": draw.choice((0, 1))}
         channels = data.shape[3 if more.get("channels_last") else 1]
         w = scope.drawn((2, channels, 1, 1), data.dtype)
-        return add(scope, "QLinearConv", [*one, w, *by, *by], **more)
+        return scope.add("QLinearConv", [*one, w, *by, *by], **more)
     if op == "matmul":
         w = scope.drawn((data.shape[-1], 2), data.dtype)
-        return add(scope, "QLinearMatMul", [*one, w, *by, *by])
+        return scope.add("QLinearMatMul", [*one, w, *by, *by])
     scope.root().domains.add(MICROSOFT)
     inputs = [*one, *by]
     if op in ("add", "mul"):
@@ -297,7 +294,7 @@ def _on_integers(scope: Scope, q: str, by: list[str]) -> str | None:
     else:
         kind, more["opset"] = "QLinearSoftmax", scope.opset
         more["axis"] = draw.randrange(-data.ndim, data.ndim)
-    return add(scope, kind, inputs, domain=MICROSOFT, **more)
+    return scope.add(kind, inputs, domain=MICROSOFT, **more)
 
 
 @reads("f", 1, 4, varying=True, since=13, single=True)
@@ -311,18 +308,18 @@ def scaled(scope: Scope, name: str, data: Array) -> Found:
         shape = [size // 2 if n == axis else size for n, size in enumerate(data.shape)]
         more["block_size"] = 2
     parameters = quantised_by(scope, shape, kinds)
-    q = add(scope, "QuantizeLinear", [name, *parameters], **more)
+    q = scope.add("QuantizeLinear", [name, *parameters], **more)
     if q is None:
         return False
     last = q
     if draw.random() < 0.5:
         order = draw.sample(range(data.ndim), data.ndim)
-        last = transposed(scope, q, order) or q
+        last = scope.transposed(q, order) or q
         if last != q and "block_size" not in more:
             more["axis"] = order.index(axis)
         elif last != q:
-            last = transposed(scope, last, np.argsort(order)) or q
-    return add(scope, "DequantizeLinear", [last, *parameters], **more)
+            last = scope.transposed(last, np.argsort(order)) or q
+    return scope.add("DequantizeLinear", [last, *parameters], **more)
 
 
 @reads("f", 1, 4, since=12)
@@ -344,7 +341,7 @@ def summed(scope: Scope, name: str, data: Array) -> Found:
     equation = ",".join(filter(None, (first, second)))
     if draw.random() < 0.8:
         equation += f"{draw.choice(('->', ' -> '))}{result}"
-    return add(scope, "Einsum", inputs, equation=equation)
+    return scope.add("Einsum", inputs, equation=equation)
 
 
 @reads("f", 3, 3)
@@ -381,7 +378,7 @@ def recurrent(scope: Scope, name: str, data: Array) -> Found:
         outputs[0] = scope.names.new("t")
     while not outputs[-1]:
         outputs.pop()
-    return add_named(scope, kind, inputs, outputs, **more)
+    return scope.add_named(kind, inputs, outputs, **more)
 
 
 @reads("f", 2, 5, since=10)
@@ -393,7 +390,7 @@ def resized(scope: Scope, name: str, data: Array) -> Found:
     for axis in draw.sample(range(rank), min(rank, draw.choice((1, 2)))):
         scales[axis] = draw.choice((2.0, 0.5, 1.5))
     if scope.opset == 10:
-        return add(scope, "Resize", [name, scope.constant(scales)], mode=mode)
+        return scope.add("Resize", [name, scope.constant(scales)], mode=mode)
     more: dict[str, Any] = {"mode": mode}
     if draw.random() < 0.6:
         how = ("asymmetric", "align_corners", "half_pixel", "pytorch_half_pixel")
@@ -418,7 +415,7 @@ def resized(scope: Scope, name: str, data: Array) -> Found:
     if scope.opset < 13:
         empty = scope.constant(np.zeros(0, np.float32))
         inputs = [x or empty for x in inputs]
-    return add(scope, "Resize", [name, *inputs], **more)
+    return scope.add("Resize", [name, *inputs], **more)
 
 
 @reads("f", 2, 5, since=13)
@@ -441,7 +438,7 @@ def narrow(scope: Scope, name: str, data: Array) -> Found:
         nodes.append(helper.make_node("Transpose", names[1:2], names[2:3], perm=back))
     last = nodes[-1].output[0]
     nodes.append(helper.make_node("Cast", [last], names[3:], to=TensorProto.FLOAT))
-    return scope.add(*nodes, keep=names[3:])
+    return scope.add_nodes(*nodes, keep=names[3:])
 
 
 @reads("fiu")
@@ -450,7 +447,7 @@ def half(scope: Scope, name: str, data: Array) -> Found:
     kind = scope.draw.choice(("float16", "float64", "int8", "uint8", "int32", "bool", "str"))
     if kind == "str":
         return scope.drawn(data.shape, kind)
-    return add(scope, "Cast", [name], to=kind_of(np.zeros(0, kind)))
+    return scope.add("Cast", [name], to=kind_of(np.zeros(0, kind)))
 
 
 @reads("f", 2, 4, since=11)
@@ -459,7 +456,7 @@ def sequence(scope: Scope, name: str, data: Array) -> Found:
     draw = scope.draw
     axis = draw.randrange(data.ndim)
     keep = draw.choice((0, 1))
-    made = add(scope, "SplitToSequence", [name], axis=axis, keepdims=keep)
+    made = scope.add("SplitToSequence", [name], axis=axis, keepdims=keep)
     if made is None:
         return False
     if scope.opset >= 17 and draw.random() < 0.4:
@@ -474,12 +471,12 @@ def sequence(scope: Scope, name: str, data: Array) -> Found:
         ends[0].type.tensor_type.elem_type = kind_of(body.values[ends[0].name])
         inputs = [info(element, body.values[element], None)]
         graph = helper.make_graph(body.nodes, "map", inputs, ends, body.initialisers)
-        made = add(scope, "SequenceMap", [made], body=graph)
+        made = scope.add("SequenceMap", [made], body=graph)
         if made is None:
             return False
     if draw.random() < 0.5:
-        return add(scope, "SequenceAt", [made, scope.integers(0)])
-    return add(scope, "ConcatFromSequence", [made], axis=axis, new_axis=1 - keep)
+        return scope.add("SequenceAt", [made, scope.integers(0)])
+    return scope.add("ConcatFromSequence", [made], axis=axis, new_axis=1 - keep)
 
 
 @reads("f", 1, 4)
@@ -491,7 +488,7 @@ def empty(scope: Scope, name: str, data: Array) -> Found:
     shape[axis] = 0
     nothing = scope.drawn(shape, data.dtype)
     inputs = [name, nothing] if draw.random() < 0.7 else [nothing, name]
-    return add(scope, "Concat", inputs, axis=axis)
+    return scope.add("Concat", inputs, axis=axis)
 
 
 def learned(scope: Scope) -> Found:
@@ -505,7 +502,7 @@ def learned(scope: Scope) -> Found:
     more |= {"Normalizer": {"norm": "MAX"}, "Imputer": {"imputed_value_floats": one}}
     before = LEARNING in root.domains
     root.domains.add(LEARNING)
-    found = add(scope, kind, [name], domain=LEARNING, **more[kind])
+    found = scope.add(kind, [name], domain=LEARNING, **more[kind])
     if found is None and not before and scope.draw.random() < 0.5:
         root.domains.discard(LEARNING)  # else it is imported only
     return found
@@ -524,30 +521,30 @@ def located(scope: Scope, name: str, data: Array) -> Found:
             sizes["mode"] = draw.choice(("avg", "max"))
         if draw.random() < 0.4 and scope.opset >= 16:
             sizes["coordinate_transformation_mode"] = "output_half_pixel"
-        return add(scope, kind, inputs, **sizes)
+        return scope.add(kind, inputs, **sizes)
     if kind == "MaxRoiPool":
         rois = scope.constant(np.concatenate([np.zeros((2, 1), data.dtype), boxes], 1))
-        return add(scope, kind, [name, rois], pooled_shape=[1, 2])
+        return scope.add(kind, [name, rois], pooled_shape=[1, 2])
     if kind == "GridSample" and scope.opset >= 16:
         grid = scope.drawn((len(data), 2, 3, 2), data.dtype)
         how: dict[str, Any] = {"align_corners": draw.choice((0, 1))}
         if draw.random() < 0.5:
             how["padding_mode"] = draw.choice(("zeros", "border", "reflection"))
-        return add(scope, kind, [name, grid], **how)
+        return scope.add(kind, [name, grid], **how)
     if kind == "Unpool":
         outputs = [scope.names.new("t"), scope.names.new("t")]
         more = {"kernel_shape": [1, 2], "strides": [1, 2]}
-        pooled = add_named(scope, "MaxPool", [name], outputs, **more)
-        return pooled and add(scope, "MaxUnpool", outputs, **more)
+        pooled = scope.add_named("MaxPool", [name], outputs, **more)
+        return pooled and scope.add("MaxUnpool", outputs, **more)
     if kind == "NMS" and scope.opset >= 10:
         every = scope.constant(boxes.astype(np.float32)[None])
         scores = scope.constant(np.abs(scope.number((1, 2, 2))))
         most = scope.integers([2])
-        return add(scope, "NonMaxSuppression", [every, scores, most])
+        return scope.add("NonMaxSuppression", [every, scores, most])
     if kind == "Deform" and scope.opset >= 19:
         weights = scope.drawn((2, data.shape[1], 1, 1), data.dtype)
         offset = scope.drawn((len(data), 2, *data.shape[2:]), data.dtype)
-        return add(scope, "DeformConv", [name, weights, offset])
+        return scope.add("DeformConv", [name, weights, offset])
     return False
 
 

@@ -8,16 +8,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from tests.fuzzing.any_network.scope import Array, Scope, kind_of
-from tests.fuzzing.any_network.steps import (
-    Found,
-    Piece,
-    add,
-    add_many,
-    add_named,
-    reads,
-    transposed,
-    transposed_weight,
-)
+from tests.fuzzing.any_network.steps import Found, Piece, reads, transposed_weight
 
 
 def _places(scope: Scope, size: int, shape: Any) -> str:
@@ -42,12 +33,12 @@ def scattered(scope: Scope, name: str, data: Array) -> Found:
             shape[axis] = 1
             updates = scope.drawn(shape, data.dtype)
         inputs = [name, _places(scope, data.shape[axis], shape), updates]
-        return add(scope, "ScatterElements", inputs, axis=axis, **more)
+        return scope.add("ScatterElements", inputs, axis=axis, **more)
     depth = draw.randint(1, data.ndim)
     count = draw.choice((1, 2)) if more.get("reduction", "none") != "none" else 1
     places = [[draw.randrange(-size, size) for size in data.shape[:depth]] for _ in range(count)]
     updates = scope.drawn([count, *data.shape[depth:]], data.dtype)
-    return add(scope, "ScatterND", [name, scope.integers(places), updates], **more)
+    return scope.add("ScatterND", [name, scope.integers(places), updates], **more)
 
 
 @reads("fiu", 1, 4)
@@ -61,7 +52,7 @@ def picked(scope: Scope, name: str, data: Array) -> Found:
     if kind == "TopK" and scope.opset >= 10:
         most = scope.integers([draw.randint(1, max(data.shape[axis], 1))])
         more = {"largest": draw.choice((0, 1))} if scope.opset >= 11 else {}
-        return add_many(scope, kind, [name, most], 2, axis=axis, **more)
+        return scope.add_many(kind, [name, most], 2, axis=axis, **more)
     if kind == "GatherND" and scope.opset >= 12:
         shared = draw.choice((0, 0, 1))
         depth = draw.randint(1, rank - shared) if rank > shared else 0
@@ -72,41 +63,41 @@ def picked(scope: Scope, name: str, data: Array) -> Found:
         sizes = data.shape[shared : shared + depth]
         flat = [[draw.randrange(-s, s) for s in sizes] for _ in range(int(np.prod(lead)))]
         places = scope.integers(np.reshape(flat, [*lead, depth]))
-        return add(scope, kind, [name, places], batch_dims=shared)
+        return scope.add(kind, [name, places], batch_dims=shared)
     if kind == "Unique" and scope.opset >= 11:
         more = {"sorted": draw.choice((0, 1))} | ({"axis": axis} if draw.random() < 0.6 else {})
-        return add_many(scope, kind, [name], draw.choice((1, 2, 3, 4)), **more)
+        return scope.add_many(kind, [name], draw.choice((1, 2, 3, 4)), **more)
     if kind == "NonZero" and scope.opset >= 9:
-        made = add(scope, kind, [name])
-        made = made and transposed(scope, made, [1, 0])
+        made = scope.add(kind, [name])
+        made = made and scope.transposed(made, [1, 0])
         if made and scope.opset >= 11 and draw.random() < 0.6:
-            return add(scope, "GatherND", [name, made])
+            return scope.add("GatherND", [name, made])
         return made
     if kind == "OneHot" and data.dtype.kind in "iu" and scope.opset >= 9:
         depth, values = scope.integers([3]), scope.constant(np.array([0, 1], np.float32))
         axis = draw.randrange(-rank - 1, rank + 1)
-        return add(scope, kind, [name, depth, values], axis=axis)
+        return scope.add(kind, [name, depth, values], axis=axis)
     if kind == "Compress" and scope.opset >= 9:
         flat = draw.random() < 0.3
         size = data.size if flat else data.shape[axis]
         mask = scope.drawn([draw.randint(0, size)], "bool")
-        return add(scope, kind, [name, mask], **({} if flat else {"axis": axis}))
+        return scope.add(kind, [name, mask], **({} if flat else {"axis": axis}))
     if kind == "ArgMax":
         more = {"axis": axis, "keepdims": draw.choice((0, 1))}
-        return add(scope, draw.choice(("ArgMax", "ArgMin")), [name], **more)
+        return scope.add(draw.choice(("ArgMax", "ArgMin")), [name], **more)
     if kind == "GatherElements" and scope.opset >= 11:
         shape = [draw.randint(1, max(size, 1)) for size in data.shape]
-        return add(scope, kind, [name, _places(scope, data.shape[axis], shape)], axis=axis)
+        return scope.add(kind, [name, _places(scope, data.shape[axis], shape)], axis=axis)
     if kind == "ReverseSequence" and scope.opset >= 10 and rank > 1:
         batch = draw.choice((0, 1))
         count = data.shape[batch]
         lengths = [draw.randint(1, max(data.shape[1 - batch], 1)) for _ in range(count)]
         more = {"batch_axis": batch, "time_axis": 1 - batch}
-        return add(scope, kind, [name, scope.integers(lengths)], **more)
+        return scope.add(kind, [name, scope.integers(lengths)], **more)
     count = draw.choice((1, 2, 3))
     if kind == "Split" and scope.opset >= 18:
         outputs = [scope.names.new("t") for _ in range(count)]
-        return add_named(scope, kind, [name], outputs, axis=axis, num_outputs=count)
+        return scope.add_named(kind, [name], outputs, axis=axis, num_outputs=count)
     return False
 
 
@@ -121,27 +112,27 @@ def cumulated(scope: Scope, name: str, data: Array) -> Found:
         axis = draw.randrange(-rank, rank)
         places = scope.constant(np.array(axis, draw.choice((np.int32, np.int64))))
         more = {key: 1 for key in ("exclusive", "reverse") if draw.random() < 0.5}
-        return add(scope, kind, [name, places], **more)
+        return scope.add(kind, [name, places], **more)
     if kind == "Trilu":
         inputs = [name]
         if draw.random() < 0.6:
             inputs.append(scope.integers(draw.choice((-2, -1, 0, 1))))
-        return add(scope, kind, inputs, upper=draw.choice((0, 1)))
+        return scope.add(kind, inputs, upper=draw.choice((0, 1)))
     if kind == "EyeLike":
         flat = [*scope.arrays("fiu", 2, 2)]
         more = {"k": draw.choice((-1, 0, 1))} | ({"dtype": 1} if draw.random() < 0.5 else {})
-        return flat and add(scope, kind, [draw.choice(flat)], **more)
+        return flat and scope.add(kind, [draw.choice(flat)], **more)
     if kind == "BitCast":
         to = {2: TensorProto.INT16, 4: TensorProto.INT32, 8: TensorProto.INT64}
-        made = add(scope, kind, [name], to=to[data.itemsize])
-        return made and add(scope, kind, [made], to=kind_of(data))
+        made = scope.add(kind, [name], to=to[data.itemsize])
+        return made and scope.add(kind, [made], to=kind_of(data))
     if kind == "Hardmax":
-        return add(scope, kind, [name], axis=draw.randrange(rank))
+        return scope.add(kind, [name], axis=draw.randrange(rank))
     if kind == "Range":
         ends = [scope.integers(x) for x in (0, draw.choice((3, 6)), 1)]
-        got = add(scope, kind, ends)
-        return got and add(scope, "Cast", [got], to=TensorProto.FLOAT)
-    return kind == "Det" and add(scope, kind, [name])
+        got = scope.add(kind, ends)
+        return got and scope.add("Cast", [got], to=TensorProto.FLOAT)
+    return kind == "Det" and scope.add(kind, [name])
 
 
 def sampled(scope: Scope) -> Found:
@@ -156,14 +147,14 @@ def sampled(scope: Scope) -> Found:
         ]
         columns = draw.choice(same or [scope.given(scope.number((2, 8, 4)))])
         size, block = scope.integers([3, 3]), scope.integers([2, 2])
-        return add(scope, "Col2Im", [columns, size, block])
+        return scope.add("Col2Im", [columns, size, block])
     if kind == "spectrum" and scope.opset >= 20:
         signal = scope.pick("f", 2, 4)
         if signal is None:
             return False
-        made = add(scope, "Unsqueeze", [signal, scope.integers([-1])])
+        made = scope.add("Unsqueeze", [signal, scope.integers([-1])])
         axis = scope.integers(draw.choice((1, -2)))
-        return made and add(scope, "DFT", [made, "", axis], onesided=draw.choice((0, 1)))
+        return made and scope.add("DFT", [made, "", axis], onesided=draw.choice((0, 1)))
     if name is None or scope.opset < 16 or scope[name].size == 0:
         return False
     data = scope[name]
@@ -172,7 +163,7 @@ def sampled(scope: Scope) -> Found:
     if kind == "affine" and scope.opset >= 20:
         theta = scope.drawn((len(data), spatial, spatial + 1), data.dtype)
         wanted = scope.integers([len(data), data.shape[1], *sizes])
-        grid = add(scope, "AffineGrid", [theta, wanted], align_corners=draw.choice((0, 1)))
+        grid = scope.add("AffineGrid", [theta, wanted], align_corners=draw.choice((0, 1)))
     elif draw.random() < 0.3:
         order = [0, *draw.sample(range(1, spatial + 2), spatial + 1)]
         grid = transposed_weight(scope, scope[str(grid)], order)
@@ -184,7 +175,7 @@ def sampled(scope: Scope) -> Found:
         more["mode"] = draw.choice(modes)
     if draw.random() < 0.5:
         more["padding_mode"] = draw.choice(("zeros", "border", "reflection"))
-    return add(scope, "GridSample", [name, grid], **more)
+    return scope.add("GridSample", [name, grid], **more)
 
 
 @reads("f", 1, 4, since=11)
@@ -194,22 +185,22 @@ def listed(scope: Scope, name: str, data: Array) -> Found:
     alike = scope.arrays("f", data.ndim, data.ndim)
     same = [n for n, v in alike.items() if v.dtype == data.dtype]
     order = draw.sample(range(data.ndim), data.ndim)
-    turned = transposed(scope, name, order) or name
-    made = add(scope, "SequenceConstruct", [draw.choice(same), turned, name])
+    turned = scope.transposed(name, order) or name
+    made = scope.add("SequenceConstruct", [draw.choice(same), turned, name])
     if made is None:
         return False
     for _ in range(draw.choice((0, 1, 2))):
         place = scope.integers(draw.choice((0, -1)))
         if draw.random() < 0.5:
-            made = add(scope, "SequenceInsert", [made, turned, place]) or made
+            made = scope.add("SequenceInsert", [made, turned, place]) or made
         else:
-            made = add(scope, "SequenceErase", [made, place]) or made
+            made = scope.add("SequenceErase", [made, place]) or made
     if draw.random() < 0.3:
-        add(scope, "SequenceLength", [made])
+        scope.add("SequenceLength", [made])
     if draw.random() < 0.4:
-        element = add(scope, "SequenceAt", [made, scope.integers(-1)])
-        return element and transposed(scope, element, np.argsort(order))
-    return add(scope, "ConcatFromSequence", [made], axis=0, new_axis=draw.choice((0, 1)))
+        element = scope.add("SequenceAt", [made, scope.integers(-1)])
+        return element and scope.transposed(element, np.argsort(order))
+    return scope.add("ConcatFromSequence", [made], axis=0, new_axis=draw.choice((0, 1)))
 
 
 @reads("f", 1, 4, since=15)
@@ -225,30 +216,30 @@ def optional(scope: Scope, name: str, data: Array) -> Found:
     if draw.random() < 0.5:
         nodes.append(helper.make_node("OptionalHasElement", names[1:2], names[3:]))
         keep.append(names[3])
-    return scope.add(*nodes, keep=keep) and transposed(scope, names[2], np.argsort(order))
+    return scope.add_nodes(*nodes, keep=keep) and scope.transposed(names[2], np.argsort(order))
 
 
 @reads("f", 1, 4)
 def random_numbers(scope: Scope, name: str, data: Array) -> Found:
     """Random numbers by a seed, which are others in another order of axes, or by none."""
     draw = scope.draw
-    turned = transposed(scope, name) or name
+    turned = scope.transposed(name) or name
     kind = draw.choice(("RandomNormalLike", "RandomUniformLike", "Bernoulli", "RandomNormal"))
     more: dict[str, Any] = {"seed": 3.0} if draw.random() < 0.8 else {}
     inputs = [turned]
     if kind == "Bernoulli":
         if scope.opset < 15:
             return False
-        inputs = [add(scope, "Sigmoid", [turned]) or turned]
+        inputs = [scope.add("Sigmoid", [turned]) or turned]
     elif kind == "RandomNormal":
         inputs = []
         more["shape"] = [*scope[turned].shape]
-    made = add(scope, kind, inputs, **more)
+    made = scope.add(kind, inputs, **more)
     if made is None:
         return False
     if "seed" not in more:
         scope.root().random = True
-    return transposed(scope, made)
+    return scope.transposed(made)
 
 
 @reads("f", 2, 4, since=12, single=True)
@@ -262,8 +253,8 @@ def lost(scope: Scope, name: str, data: Array) -> Found:
         inputs.append(scope.constant(np.abs(scope.number([classes])) + 1))
     more = {"reduction": draw.choice(("none", "sum", "mean"))}
     if draw.random() < 0.5:
-        return add_many(scope, "SoftmaxCrossEntropyLoss", inputs, 2, **more)
-    return add(scope, "NegativeLogLikelihoodLoss", inputs, **more)
+        return scope.add_many("SoftmaxCrossEntropyLoss", inputs, 2, **more)
+    return scope.add("NegativeLogLikelihoodLoss", inputs, **more)
 
 
 RARE: dict[Piece, int] = {

@@ -316,7 +316,7 @@ class Scope:
             return found if all(isinstance(x, list) or x is not None for x in found) else None
         return found if all(np.asarray(x).size <= LARGEST for x in found) else None
 
-    def add(self, *nodes: NodeProto, keep: Sequence[str] | None = None) -> bool:
+    def add_nodes(self, *nodes: NodeProto, keep: Sequence[str] | None = None) -> bool:
         """Add nodes if onnxruntime runs them; ``keep`` are the values that others may read."""
         wanted = [n for node in nodes for n in node.output if n] if keep is None else [*keep]
         found = self.run(nodes, wanted)
@@ -327,6 +327,35 @@ class Scope:
             self.fixed.update(wanted)
         self.values.update(zip(wanted, map(_as_array, found), strict=True))
         return True
+
+    def add(self, op: str, inputs: Sequence[str], *, domain: str = "", **more: Any) -> str | None:
+        """Add a node of one result; return its name if it runs."""
+        made = helper.make_node(op, inputs, [self.names.new("t")], domain=domain or None, **more)
+        made.name = self.names.node(op)
+        return str(made.output[0]) if self.add_nodes(made) else None
+
+    def add_many(
+        self, op: str, inputs: Sequence[str], count: int, *, domain: str = "", **more: Any
+    ) -> list[str]:
+        """Add a node of some of its first results, the last one at least; return their names."""
+        draw = self.draw
+        outputs = [self.names.new("t") if draw.random() < 0.7 else "" for _ in range(count)]
+        outputs[-1] = outputs[-1] or self.names.new("t")
+        made = helper.make_node(op, inputs, outputs, domain=domain or None, **more)
+        made.name = self.names.node(op)
+        return [name for name in outputs if name] if self.add_nodes(made) else []
+
+    def add_named(
+        self, op: str, inputs: Sequence[str], outputs: Sequence[str], **more: Any
+    ) -> bool:
+        """Add a node whose results have been given names; return whether it runs."""
+        return self.add_nodes(helper.make_node(op, inputs, outputs, **more))
+
+    def transposed(self, name: str, order: Sequence[int] | None = None) -> str | None:
+        """Add a transpose, by a random order if none is given."""
+        rank = self[name].ndim
+        perm = self.draw.sample(range(rank), rank) if order is None else [*map(int, order)]
+        return self.add("Transpose", [name], perm=perm)
 
     def _misreads(self, node: NodeProto) -> bool:
         """Return whether onnxruntime reads what is not meant.

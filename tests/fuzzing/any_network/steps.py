@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from onnx import helper
 
 from tests.fuzzing.any_network.scope import Array, Scope
 
@@ -52,45 +51,10 @@ def reads(
     return decorated
 
 
-def add(
-    scope: Scope, op: str, inputs: Sequence[str], *, domain: str = "", **more: Any
-) -> str | None:
-    """Add a node of one result; return its name if it runs."""
-    made = helper.make_node(op, inputs, [scope.names.new("t")], domain=domain or None, **more)
-    made.name = scope.names.node(op)
-    return str(made.output[0]) if scope.add(made) else None
-
-
-def add_many(
-    scope: Scope, op: str, inputs: Sequence[str], count: int, *, domain: str = "", **more: Any
-) -> list[str]:
-    """Add a node of some of its first results, the last one at least; return their names."""
-    draw = scope.draw
-    outputs = [scope.names.new("t") if draw.random() < 0.7 else "" for _ in range(count)]
-    outputs[-1] = outputs[-1] or scope.names.new("t")
-    made = helper.make_node(op, inputs, outputs, domain=domain or None, **more)
-    made.name = scope.names.node(op)
-    return [name for name in outputs if name] if scope.add(made) else []
-
-
-def add_named(
-    scope: Scope, op: str, inputs: Sequence[str], outputs: Sequence[str], **more: Any
-) -> bool:
-    """Add a node whose results have been given names; return whether it runs."""
-    return scope.add(helper.make_node(op, inputs, outputs, **more))
-
-
-def transposed(scope: Scope, name: str, order: Sequence[int] | None = None) -> str | None:
-    """Add a transpose, by a random order if none is given."""
-    rank = scope[name].ndim
-    perm = scope.draw.sample(range(rank), rank) if order is None else [*map(int, order)]
-    return add(scope, "Transpose", [name], perm=perm)
-
-
 def transposed_weight(scope: Scope, array: Array, order: Sequence[int]) -> str | None:
     """Add a transpose of a constant that gives an array."""
     held = scope.constant(np.ascontiguousarray(array.transpose(np.argsort(order))))
-    return transposed(scope, held, order)
+    return scope.transposed(held, order)
 
 
 def product_weight(scope: Scope, data: Array) -> tuple[str, dict[str, int]]:
@@ -112,10 +76,8 @@ def scale_of(scope: Scope, shape: Sequence[int]) -> str:
 
 def quantised_by(scope: Scope, shape: Sequence[int], kinds: Sequence[str]) -> list[str]:
     """Return scales, and zero points of one of some kinds of integers."""
-    return [
-        scale_of(scope, shape),
-        scope.constant(np.abs(scope.number(shape, scope.draw.choice(kinds)))),
-    ]
+    scale = scale_of(scope, shape)
+    return [scale, scope.constant(np.abs(scope.number(shape, scope.draw.choice(kinds))))]
 
 
 def divisor(scope: Scope, size: int) -> int:

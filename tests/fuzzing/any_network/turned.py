@@ -11,7 +11,7 @@ from onnx import ValueInfoProto, helper
 
 from tests.fuzzing.any_network import bodies
 from tests.fuzzing.any_network.scope import Scope, info
-from tests.fuzzing.any_network.steps import Piece, add_named
+from tests.fuzzing.any_network.steps import Piece
 
 ACTS = ("Relu", "Sin", "Softsign", "Neg", "Abs", "Identity", "Softmax", "GlobalAveragePool")
 
@@ -32,7 +32,7 @@ def turned(scope: Scope, name: str) -> str:
         perm = tuple(draw.sample(range(rank), rank))
     new = scope.names.new("t")
     wanted = draw.random() < 0.85
-    return new if wanted and add_named(scope, "Transpose", [name], [new], perm=perm) else name
+    return new if wanted and scope.add_named("Transpose", [name], [new], perm=perm) else name
 
 
 def like(scope: Scope, shape: Sequence[int], name: str) -> str | None:
@@ -46,7 +46,7 @@ def like(scope: Scope, shape: Sequence[int], name: str) -> str | None:
     if perm == tuple(range(value.ndim)):
         return name
     new = scope.names.new("t")
-    return new if add_named(scope, "Transpose", [name], [new], perm=perm) else None
+    return new if scope.add_named("Transpose", [name], [new], perm=perm) else None
 
 
 def acted(scope: Scope, name: str) -> str:
@@ -62,7 +62,7 @@ def acted(scope: Scope, name: str) -> str:
             node = helper.make_node(draw.choice(ACTS), [name], [new])
         if draw.random() < 0.15:
             bodies.grow(scope, 1)
-        if scope.add(node) and scope[new].shape == shape:
+        if scope.add_nodes(node) and scope[new].shape == shape:
             name = new
     return name
 
@@ -129,7 +129,7 @@ def turned_loop(scope: Scope) -> bool:
     count = scope.integers(rounds)
     first = bodies.truth(scope) if draw.random() < 0.3 and not collected else ""
     results = [scope.names.new("t") for _ in outputs[1:]]
-    added = add_named(scope, "Loop", [count, first, *carried], results, body=graph)
+    added = scope.add_named("Loop", [count, first, *carried], results, body=graph)
     return added and _behind(scope, results)
 
 
@@ -153,12 +153,12 @@ def growing_loop(scope: Scope) -> bool:
         helper.make_node("Concat", [moved, more], [longer], axis=back[axis]),
         helper.make_node("Transpose", [longer], [last], perm=back),
     ]
-    if not body.add(*nodes):
+    if not body.add_nodes(*nodes):
         return False
     inputs = [*(info(n, body.values[n]) for n in (step, go)), _declared(body, held)]
     graph = bodies.graph_of(body, "growing", [bodies.own_name(body, go), last], inputs)
     count, result = scope.integers(draw.choice((1, 2))), scope.names.new("t")
-    added = add_named(scope, "Loop", [count, "", start], [result], body=graph)
+    added = scope.add_named("Loop", [count, "", start], [result], body=graph)
     return added and _behind(scope, [result])
 
 
@@ -174,7 +174,7 @@ def turned_scan(scope: Scope) -> bool:
     if draw.random() < 0.3:
         perm = draw.sample(range(len(shape)), len(shape))
         other = scope.names.new("t")
-        if add_named(scope, "Transpose", [first], [other], perm=perm):
+        if scope.add_named("Transpose", [first], [other], perm=perm):
             scanned, axes = [first, other], [axis, perm.index(axis)]
     states, held = list[str](), list[str]()
     if draw.random() < 0.6:
@@ -205,7 +205,7 @@ def turned_scan(scope: Scope) -> bool:
     graph = bodies.graph_of(body, "turned", outputs, inputs)
     results = [scope.names.new("t") for _ in outputs]
     options |= {"body": graph, "num_scan_inputs": len(scanned)}
-    added = add_named(scope, "Scan", [*states, *scanned], results, **options)
+    added = scope.add_named("Scan", [*states, *scanned], results, **options)
     return added and _behind(scope, results)
 
 
@@ -227,7 +227,7 @@ def turned_if(scope: Scope) -> bool:
     graphs = [bodies.graph_of(b, f"b{n}", ends[n], []) for n, b in enumerate(branches)]
     results = [scope.names.new("t") for _ in range(count)]
     more = {"then_branch": graphs[0], "else_branch": graphs[1]}
-    return add_named(scope, "If", [condition], results, **more) and _behind(scope, results)
+    return scope.add_named("If", [condition], results, **more) and _behind(scope, results)
 
 
 TURNED: dict[Piece, int] = {turned_loop: 2, turned_scan: 1, turned_if: 1, growing_loop: 1}
