@@ -237,8 +237,6 @@ def nested_ifs(scope: Scope, name: str, data: Array) -> Found:
     draw = scope.draw
     order = draw.sample(range(data.ndim), data.ndim)
     turned = scope.transposed(name, order)
-    if turned is None:
-        return False
     condition, other = truth(scope), truth(scope)
     made = scope.names.new("t")
     one, two = (_branch(scope, turned, order, draw.random() < 0.6, other) for _ in range(2))

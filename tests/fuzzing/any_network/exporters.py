@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from tests.fuzzing.any_network.scope import Array, Scope
+from tests.fuzzing.any_network.scope import Array, Scope, needed
 from tests.fuzzing.any_network.steps import (
     Found,
     Piece,
@@ -28,14 +28,11 @@ def _reshaped(scope: Scope, name: str, shape: list[int]) -> str | None:
         shape[draw.randrange(len(shape))] = -1
     elif draw.random() < 0.3 and shape:
         got = scope.add("Shape", [name])
-        own = scope[name].shape
-        if got and shape[0] == own[0]:
+        if shape[0] == scope[name].shape[0]:
             batch = scope.add("Gather", [got, scope.integers([0])], axis=0)
-            rest = scope.integers(shape[1:])
-            whole = batch and scope.add("Concat", [batch, rest], axis=0)
-            if whole:
-                return scope.add("Reshape", [name, whole])
-    return scope.add("Reshape", [name, scope.integers(shape)])
+            whole = scope.add("Concat", [batch, scope.integers(shape[1:])], axis=0)
+            return scope.tried("Reshape", [name, whole])
+    return scope.tried("Reshape", [name, scope.integers(shape)])
 
 
 @reads(None, 2, 4)
@@ -56,9 +53,7 @@ def rearranged(scope: Scope, name: str, data: Array) -> Found:
         return False
     made = _reshaped(scope, name, split)
     order = draw.sample(range(len(split)), len(split))
-    made = made and scope.transposed(made, order)
-    if made is None:
-        return False
+    made = scope.transposed(needed(made), order)
     for n, axis in enumerate(order):
         if n and draw.random() < 0.5:
             groups[-1] *= split[axis]
@@ -72,15 +67,13 @@ def channels_last(scope: Scope, name: str, data: Array) -> Found:
     """Convolutions and pools between transposes, as Keras networks have them."""
     draw, rank = scope.draw, data.ndim
     first, last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
-    made: str | None = name
+    made = name
     if draw.random() < 0.3:
         pads = [0, *(draw.choice((0, 1)) for _ in range(rank - 2)), 0] * 2
         more: dict[str, Any] = {"pads": pads} if scope.opset < 11 else {}
         inputs = [name] if scope.opset < 11 else [name, scope.integers(pads)]
         made = scope.add("Pad", inputs, **more)
-    made = made and scope.transposed(made, first)
-    if made is None:
-        return False
+    made = scope.transposed(made, first)
     shape = scope[made].shape
     op = draw.choice(("Conv", "Conv", "depthwise", "MaxPool", "AveragePool", "GlobalAveragePool"))
     window = [draw.randint(1, min(2, max(size, 1))) for size in shape[2:]]
@@ -92,35 +85,30 @@ def channels_last(scope: Scope, name: str, data: Array) -> Found:
             order = [*range(2, rank), 1, 0]
             array = np.ascontiguousarray(scope[weights].transpose(order))
             held = scope.constant(array, plain=True)
-            weights = scope.transposed(held, np.argsort(order)) or weights
+            weights = scope.transposed(held, np.argsort(order))
         made = scope.add("Conv", [made, weights], group=group)
     elif op == "GlobalAveragePool":
         made = scope.add(op, [made])
     else:
         made = scope.add(op, [made], kernel_shape=window)
-    if made and draw.random() < 0.4:
+    if draw.random() < 0.4:
         channels = scope[made].shape[1]
         vectors = [scope.drawn([channels], data.dtype) for _ in range(3)]
         variance = np.abs(scope[vectors[0]]) + data.dtype.type(0.5)
         made = scope.add("BatchNormalization", [made, *vectors, scope.constant(variance)])
-    made = made and scope.transposed(made, last)
-    if made and draw.random() < 0.5:
+    made = scope.transposed(made, last)
+    if draw.random() < 0.5:
         made = scope.add("Add", [made, scope.drawn(scope[made].shape[-1:], data.dtype)])
-    return made and scope.add("Relu", [made])
+    return scope.add("Relu", [made])
 
 
 @reads("f", 3, 3)
 def one_dimension(scope: Scope, name: str, data: Array) -> Found:
     """A convolution of one dimension as one of two, with an axis of size 1."""
-    made = _over_axis(scope, "Unsqueeze", name, scope.draw.choice((1, 2, 3)))
-    made = made and scope.transposed(made, [0, 3, 1, 2])
-    if made is None:
-        return False
+    made = needed(_over_axis(scope, "Unsqueeze", name, scope.draw.choice((1, 2, 3))))
+    made = scope.transposed(made, [0, 3, 1, 2])
     weights = scope.drawn((2, scope[made].shape[1], 1, 1), data.dtype)
-    made = scope.add("Conv", [made, weights])
-    made = made and scope.transposed(made, [0, 2, 3, 1])
-    if made is None:
-        return False
+    made = scope.transposed(scope.add("Conv", [made, weights]), [0, 2, 3, 1])
     one = next((n for n, size in enumerate(scope[made].shape) if size == 1), None)
     return one is not None and _over_axis(scope, "Squeeze", made, one)
 
@@ -130,8 +118,8 @@ def _over_axis(
 ) -> str | None:
     """Add an op over an axis, which is an attribute, but an operand since some version."""
     if scope.opset < since:
-        return scope.add(op, [name], axes=[axis], **more)
-    return scope.add(op, [name, scope.integers([axis])], **more)
+        return scope.tried(op, [name], axes=[axis], **more)
+    return scope.tried(op, [name, scope.integers([axis])], **more)
 
 
 @reads("f", 3, 3, single=True)
@@ -139,8 +127,6 @@ def recurrent_batches(scope: Scope, name: str, data: Array) -> Found:
     """A recurrent net that is given batches first, and gives both directions side by side."""
     draw = scope.draw
     made = scope.transposed(name, [1, 0, 2])
-    if made is None:
-        return False
     kind, gates = draw.choice((("LSTM", 4), ("GRU", 3), ("RNN", 1)))
     both, hidden = draw.choice((1, 2)), 2
     inputs = [made, *recurrent_weights(scope, data, (both, gates * hidden), hidden)]
@@ -150,12 +136,12 @@ def recurrent_batches(scope: Scope, name: str, data: Array) -> Found:
     if not scope.add_named(kind, inputs, names, **more):
         return False
     if both == 1 and draw.random() < 0.6:
-        out = _over_axis(scope, "Squeeze", names[0], 1)
+        out = needed(_over_axis(scope, "Squeeze", names[0], 1))
     else:
         out = scope.transposed(names[0], [0, 2, 1, 3])
         batch, steps, _ = data.shape
-        out = out and _reshaped(scope, out, [steps, batch, both * hidden])
-    return out and scope.transposed(out, [1, 0, 2])
+        out = needed(_reshaped(scope, out, [steps, batch, both * hidden]))
+    return scope.transposed(out, [1, 0, 2])
 
 
 @reads("f", 3, 3)
@@ -169,7 +155,7 @@ def attention_of_ops(scope: Scope, name: str, data: Array) -> Found:
     for order in orders:
         side: str | None = name
         if draw.random() < 0.5:
-            side = scope.add("MatMul", [name, scope.drawn([features] * 2, data.dtype)])
+            side = scope.tried("MatMul", [name, scope.drawn([features] * 2, data.dtype)])
         side = side and _reshaped(scope, side, [batch, steps, heads, features // heads])
         sides.append(side and scope.transposed(side, order))
     q, k, v = sides
@@ -179,20 +165,19 @@ def attention_of_ops(scope: Scope, name: str, data: Array) -> Found:
         return False
     scale = scope.constant(scope.number([], data.dtype) + 1)
     if draw.random() < 0.3:
-        q = scope.add("Mul", [q, scale]) or q
+        q = scope.tried("Mul", [q, scale]) or q
     made = scope.add("MatMul", [q, k])
-    if made and draw.random() < 0.6:
-        made = scope.add(draw.choice(("Mul", "Div")), [made, scale]) or made
-    if made and draw.random() < 0.4:
+    if draw.random() < 0.6:
+        made = scope.tried(draw.choice(("Mul", "Div")), [made, scale]) or made
+    if draw.random() < 0.4:
         shape = draw.choice(([batch, 1, steps, steps], [steps, steps], [batch, 1, 1, steps]))
         if draw.random() < 0.5 and scope.opset >= 9:
-            made = scope.add("Where", [scope.drawn(shape, "bool"), made, scale]) or made
+            made = scope.tried("Where", [scope.drawn(shape, "bool"), made, scale]) or made
         else:
-            made = scope.add("Add", [made, scope.drawn(shape, data.dtype)]) or made
-    made = made and scope.add("Softmax", [made], axis=draw.choice((-1, 3)))
-    made = made and scope.add("MatMul", [made, v])
-    made = made and scope.transposed(made, [0, 2, 1, 3])
-    return made and _reshaped(scope, made, [batch, steps, features])
+            made = scope.tried("Add", [made, scope.drawn(shape, data.dtype)]) or made
+    made = scope.add("Softmax", [made], axis=draw.choice((-1, 3)))
+    made = scope.transposed(scope.add("MatMul", [made, v]), [0, 2, 1, 3])
+    return _reshaped(scope, made, [batch, steps, features])
 
 
 @reads("f", 3, 4, since=23)
@@ -213,13 +198,10 @@ def attention(scope: Scope, name: str, data: Array) -> Found:
         batch, queries, steps, size = data.shape
         heads, other = divisor(scope, queries), draw.choice((steps, 3))
         key = [batch, heads, other, size]
-    made: str | None = name
+    made = name
     if draw.random() < 0.5 and data.ndim == 4:  # heads come from behind the sequence, or go there
-        made = scope.transposed(name, [0, 2, 1, 3])
-        made = made and scope.add("Relu", [made])
-        made = made and scope.transposed(made, [0, 2, 1, 3])
-    if made is None:
-        return False
+        made = scope.add("Relu", [scope.transposed(name, [0, 2, 1, 3])])
+        made = scope.transposed(made, [0, 2, 1, 3])
     k, v = made, made
     if key != [*data.shape]:
         k, v = (scope.drawn(key, data.dtype) for _ in range(2))
@@ -263,9 +245,8 @@ def with_state(scope: Scope, name: str, data: Array) -> Found:
     batch, steps, features = data.shape
     kind = draw.choice(("LinearAttention", "CausalConvWithState", "SwiGLU"))
     if kind == "SwiGLU":
-        turned = scope.transposed(name, [0, 2, 1])
-        again = turned and scope.transposed(turned, [0, 2, 1])
-        return again and scope.add(kind, [name, again])
+        again = scope.transposed(scope.transposed(name, [0, 2, 1]), [0, 2, 1])
+        return scope.add(kind, [name, again])
     if kind == "CausalConvWithState":
         inputs = [name, scope.drawn((steps, 1, 3))]
         if draw.random() < 0.5:
@@ -315,8 +296,7 @@ def rotated(scope: Scope, name: str, data: Array) -> Found:
         tables = [scope.drawn((batch, steps, size // 2), data.dtype) for _ in range(2)]
         inputs = [name, *tables]
     if data.ndim == 4 and draw.random() < 0.4:
-        made = scope.transposed(name, [0, 2, 1, 3]) or name
-        inputs[0] = scope.transposed(made, [0, 2, 1, 3]) or name
+        inputs[0] = scope.transposed(scope.transposed(name, [0, 2, 1, 3]), [0, 2, 1, 3])
     return scope.add("RotaryEmbedding", inputs, **more)
 
 
@@ -360,33 +340,30 @@ def normalised(scope: Scope, name: str, data: Array) -> Found:
             return scope.add("GroupNormalization", [name, *vectors], num_groups=groups)
         made = _reshaped(scope, name, [data.shape[0], groups, data.size // len(data) // groups])
         vectors = [scope.drawn([groups], data.dtype) for _ in range(2)]
-        made = made and scope.add("InstanceNormalization", [made, *vectors])
-        got = made and scope.add("Shape", [name])
-        made = got and scope.add("Reshape", [str(made), got])
+        found = made and scope.tried("InstanceNormalization", [made, *vectors])
+        found = found and scope.add("Reshape", [found, scope.add("Shape", [name])])
         scale = scope.drawn([channels, *[1] * (rank - 2)], data.dtype)
-        return made and scope.add("Mul", [made, scale])
+        return found and scope.add("Mul", [found, scale])
     if kind == "layer of ops":
         axis = draw.choice((-1, 1))
         mean = _reduced(scope, "ReduceMean", name, axis)
-        apart = mean and scope.add("Sub", [name, mean])
+        apart = mean and scope.tried("Sub", [name, mean])
         two = number(2)
-        square = apart and scope.add("Pow", [apart, two])
+        square = apart and scope.tried("Pow", [apart, two])
         spread = square and _reduced(scope, "ReduceMean", square, axis)
         small = number(0.25)
-        spread = spread and scope.add("Add", [spread, small])
-        spread = spread and scope.add("Sqrt", [spread])
-        made = spread and scope.add("Div", [str(apart), spread])
+        spread = spread and scope.tried("Add", [spread, small])
+        spread = spread and scope.tried("Sqrt", [spread])
+        found = spread and scope.tried("Div", [str(apart), spread])
         tail = [data.shape[axis], *[1] * (rank - 2 if axis == 1 else 0)]
         scale = scope.drawn(tail, data.dtype)
-        return made and scope.add("Mul", [made, scale])
+        return found and scope.add("Mul", [found, scale])
     length = _reduced(scope, "ReduceL2", name, draw.choice((-1, 1)))
     small = number(0.25)
-    length = length and scope.add("Max", [length, small])
-    if length is None:
-        return False
+    length = scope.add("Max", [needed(length), small])
     if draw.random() < 0.5 and scope.opset >= 8:
         got = scope.add("Shape", [name])
-        length = (got and scope.add("Expand", [length, got])) or length
+        length = scope.tried("Expand", [length, got]) or length
     return scope.add("Div", [name, length])
 
 
@@ -400,7 +377,7 @@ Quantised = tuple[str, list[str], dict[str, Any]]
 """Integers, their scale and zero point, and the attributes that both ops have."""
 
 
-def _quantise(scope: Scope, name: str, axis: int | None = None) -> Quantised | None:
+def _quantise(scope: Scope, name: str, axis: int | None = None) -> Quantised:
     """Quantise a value, by one scale or by those of an axis."""
     draw = scope.draw
     value = scope[name]
@@ -408,32 +385,27 @@ def _quantise(scope: Scope, name: str, axis: int | None = None) -> Quantised | N
     parameters = quantised_by(scope, shape, ("uint8", "int8"))
     more = {} if axis is None else {"axis": draw.choice((axis, axis - value.ndim))}
     made = scope.add("QuantizeLinear", [name, *parameters], **more)
-    return None if made is None else (made, parameters, more)
+    return made, parameters, more
 
 
 @reads("f", 2, 4, varying=True, since=13, single=True)
 def around_quantised(scope: Scope, name: str, data: Array) -> Found:
     """An op between a DequantizeLinear and a QuantizeLinear, by scales of axes, and transposes."""
     draw, rank = scope.draw, data.ndim
-    got = _quantise(scope, name, draw.choice((None, draw.randrange(rank))))
-    if got is None:
-        return False
-    q, parameters, more = got
+    q, parameters, more = _quantise(scope, name, draw.choice((None, draw.randrange(rank))))
     order = draw.sample(range(rank), rank)
     if draw.random() < 0.4 and not more:
-        q = scope.transposed(q, order) or q
+        q = scope.transposed(q, order)
     x = scope.add("DequantizeLinear", [q, *parameters], **more)
-    if x is None:
-        return False
     if draw.random() < 0.6:
-        x = scope.transposed(x) or x
+        x = scope.transposed(x)
     shape = scope[x].shape
     ones = [1] * (rank - 2)
 
-    def read(op: str, *others: str, **more: Any) -> str | None:
+    def read(op: str, *others: str, **more: Any) -> str:
         return scope.add(op, [x, *others], **more)
 
-    ops: tuple[Callable[[], str | None], ...] = (
+    ops: tuple[Callable[[], str], ...] = (
         lambda: x,
         lambda: read("Relu"),
         lambda: read("Conv", *_held(scope, (2, shape[1], *ones), 0)),
@@ -443,23 +415,19 @@ def around_quantised(scope: Scope, name: str, data: Array) -> Found:
         lambda: read("MaxPool", kernel_shape=ones),
         lambda: read("Concat", x, axis=draw.randrange(rank)),
         lambda: read("Softmax", axis=draw.randrange(-rank, rank)),
-        lambda: _reduced(scope, "ReduceMean", x, draw.randrange(rank)),
-        lambda: _reshaped(scope, x, [shape[0] * shape[1], *shape[2:]]),
+        lambda: needed(_reduced(scope, "ReduceMean", x, draw.randrange(rank))),
+        lambda: needed(_reshaped(scope, x, [shape[0] * shape[1], *shape[2:]])),
         lambda: read("Add", *_held(scope, shape[1:], None)),
         lambda: read("Gather", scope.integers([0, -1]), axis=draw.randrange(rank)),
         lambda: read("Resize", "", scope.constant(np.array([1, 1, 2, 2][:rank], np.float32))),
-        lambda: _over_axis(scope, "Unsqueeze", x, draw.randint(0, rank)),
+        lambda: needed(_over_axis(scope, "Unsqueeze", x, draw.randint(0, rank))),
         lambda: read("GlobalAveragePool"),
     )
     y = draw.choice(ops)()
-    if y is None:
-        return False
     if draw.random() < 0.5 and scope[y].ndim > 1:
-        y = scope.transposed(y) or y
-    got = _quantise(scope, y, draw.choice((None, draw.randrange(scope[y].ndim))))
-    if got is None:
-        return False
-    q, parameters, more = got
+        y = scope.transposed(y)
+    axis = draw.choice((None, draw.randrange(scope[y].ndim)))
+    q, parameters, more = _quantise(scope, y, axis)
     return scope.add("DequantizeLinear", [q, *parameters], **more)
 
 
@@ -471,8 +439,8 @@ def _held(scope: Scope, shape: tuple[int, ...], axis: int | None) -> list[str]:
     if scope.draw.random() < 0.6:
         inputs.append(scope.constant(np.zeros(sizes, np.int8)))
     more = {} if axis is None else {"axis": axis}
-    found = scope.add("DequantizeLinear", inputs, **more)
-    return [] if found is None else [found]
+    found = scope.tried("DequantizeLinear", inputs, **more)
+    return [found] if found else []
 
 
 @reads("f", 1, 5)
@@ -485,26 +453,20 @@ def activated(scope: Scope, name: str, data: Array) -> Found:
 
     kind = draw.choice(("gelu", "swish", "hardswish", "gate", "biased"))
     if kind == "gelu":
-        made = scope.add("Div", [name, number(1.5)])
-        made = made and scope.add("Erf", [made])
-        made = made and scope.add("Add", [made, number(1)])
-        made = made and scope.add("Mul", [name, made])
-        return made and scope.add("Mul", [made, number(0.5)])
+        made = scope.add("Erf", [scope.add("Div", [name, number(1.5)])])
+        made = scope.add("Add", [made, number(1)])
+        return scope.add("Mul", [scope.add("Mul", [name, made]), number(0.5)])
     if kind == "swish":
-        made = scope.add("Sigmoid", [name])
-        return made and scope.add("Mul", [name, made])
+        return scope.add("Mul", [name, scope.add("Sigmoid", [name])])
     if kind == "hardswish":
-        made = scope.add("HardSigmoid", [name], alpha=0.25)
-        return made and scope.add("Mul", [name, made])
+        return scope.add("Mul", [name, scope.add("HardSigmoid", [name], alpha=0.25)])
     if kind == "biased":
         made = scope.add("MatMul", [name, scope.drawn((data.shape[-1], 3), data.dtype)])
-        made = made and scope.add("Add", [made, scope.drawn([3], data.dtype)])
-        return made and scope.add("Relu", [made])
-    mean: str | None = name
+        return scope.add("Relu", [scope.add("Add", [made, scope.drawn([3], data.dtype)])])
+    mean = name
     for axis in range(2, data.ndim):
-        mean = mean and _reduced(scope, "ReduceMean", mean, axis)
-    made = mean and scope.add("Sigmoid", [mean])
-    return made and scope.add("Mul", [name, made])
+        mean = needed(_reduced(scope, "ReduceMean", mean, axis))
+    return scope.add("Mul", [name, scope.add("Sigmoid", [mean])])
 
 
 def embedded(scope: Scope) -> Found:
@@ -513,11 +475,10 @@ def embedded(scope: Scope) -> Found:
     table = scope.drawn((5, draw.choice((2, 3))))
     shape = [draw.choice((1, 2, 3)) for _ in range(draw.choice((1, 2)))]
     places = np.random.default_rng(draw.randrange(99)).integers(-5, 5, shape)
-    made = scope.add("Gather", [table, scope.given(places)])
-    made = made and scope.transposed(made)
-    if made and draw.random() < 0.5:
-        made = scope.add("MatMul", [made, table]) or made  # a tied table, if sizes allow
-    return made and scope.add("Cast", [made], to=TensorProto.FLOAT)
+    made = scope.transposed(scope.add("Gather", [table, scope.given(places)]))
+    if draw.random() < 0.5:
+        made = scope.tried("MatMul", [made, table]) or made  # a tied table, if sizes allow
+    return scope.add("Cast", [made], to=TensorProto.FLOAT)
 
 
 EXPORTED: dict[Piece, int] = {

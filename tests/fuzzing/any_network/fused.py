@@ -48,7 +48,7 @@ def add_own(
     if count > 1:
         found: Found = scope.add_many(op, inputs, count, domain=domain, **more)
     else:
-        found = scope.add(op, inputs, domain=domain, **more)
+        found = scope.tried(op, inputs, domain=domain, **more)
     if not found and not before:
         root.domains.discard(domain)
     return found
@@ -103,7 +103,7 @@ def skipped(scope: Scope, name: str, data: Array) -> Found:
     other = name if draw.random() < 0.5 else scope.drawn(data.shape, data.dtype)
     if draw.random() < 0.3:
         order = draw.sample(range(data.ndim), data.ndim)
-        other = transposed_weight(scope, data, order) or other
+        other = transposed_weight(scope, data, order)
     simple = draw.random() < 0.5
     op = "SkipSimplifiedLayerNormalization" if simple else "SkipLayerNormalization"
     inputs = [name, other, *vectors[: draw.randint(1, 2 if simple else 3)]]
@@ -132,8 +132,7 @@ def quantised_product(scope: Scope, name: str, data: Array) -> Found:
         inputs = [q, w, q_scale, scale, q_zero, zero]
         inputs += [bias] if draw.random() < 0.5 else []
         return add_own(scope, "MatMulIntegerToFloat", inputs)
-    got = scope.add("MatMulInteger", [q, w, q_zero])
-    return got and scope.add("Cast", [got], to=1)
+    return scope.add("Cast", [scope.add("MatMulInteger", [q, w, q_zero])], to=1)
 
 
 @reads("f", 3, 3, single=True)
@@ -146,9 +145,8 @@ def heads(scope: Scope, name: str, data: Array) -> Found:
         inputs = [name, scope.drawn((features, 3 * features)), scope.drawn([3 * features])]
         return add_own(scope, "Attention", inputs, draw.choice((1, 2)), num_heads=count)
     k = name if draw.random() < 0.5 else scope.drawn(data.shape)
-    turned = scope.transposed(name, [1, 0, 2])
-    again = turned and scope.transposed(turned, [1, 0, 2])
-    inputs = [again or name, k, k]
+    again = scope.transposed(scope.transposed(name, [1, 0, 2]), [1, 0, 2])
+    inputs = [again, k, k]
     if draw.random() < 0.3:
         inputs.append(scope.drawn([3 * features]))
     return add_own(scope, "MultiHeadAttention", inputs, draw.choice((1, 3)), num_heads=count)

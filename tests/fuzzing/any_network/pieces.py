@@ -114,8 +114,6 @@ def product(scope: Scope, name: str, data: Array) -> Found:
     else:
         lead = data.shape[: -2 if data.ndim > 2 and draw.random() < 0.3 else 0]
         other = scope.drawn((*lead, inner, draw.choice((1, 2, 3))), data.dtype)
-    if other is None:
-        return False
     inputs = [name, other] if draw.random() < 0.8 else [other, name]
     return scope.add("MatMul", inputs)
 
@@ -125,11 +123,9 @@ def weight(scope: Scope) -> bool:
     draw = scope.draw
     name = scope.drawn([draw.choice((1, 2, 3)) for _ in range(draw.randint(2, 4))])
     turned = scope.transposed(name)
-    if turned is None:
-        return False
     for read in draw.choice(((turned,), (turned, name))):
         same = [n for n, v in scope.arrays("f", 1).items() if v.shape == scope[read].shape]
-        scope.add(draw.choice(("Add", "Mul")), [draw.choice(same), read])
+        scope.tried(draw.choice(("Add", "Mul")), [draw.choice(same), read])
     return True
 
 
@@ -167,15 +163,11 @@ def shapes(scope: Scope, name: str, data: Array) -> Found:
     """A shape that is computed from another value's, and what is made with it."""
     draw = scope.draw
     got = scope.add("Shape", [name])
-    if got is None:
-        return False
     kind = draw.choice(("fill", "expand", "same", "turned", "merge", "grow", "size", "slice"))
     if kind == "fill" and scope.opset >= 9:
         value = helper.make_tensor("v", TensorProto.FLOAT, [1], [0.5])
         made = scope.add("ConstantOfShape", [got], value=value)
-        if made and data.dtype == np.float32:
-            return scope.add("Add", [name, made])
-        return made
+        return scope.add("Add", [name, made]) if data.dtype == np.float32 else made
     if kind == "expand" and scope.opset >= 8:
         one = scope.drawn([1], data.dtype if data.dtype != object else "str")
         return scope.add("Expand", [one, got])
@@ -185,25 +177,23 @@ def shapes(scope: Scope, name: str, data: Array) -> Found:
     if kind == "turned":
         order = draw.sample(range(data.ndim), data.ndim)
         turned = scope.add("Gather", [got, scope.integers(order)], axis=0)
-        return turned and scope.add("Reshape", [name, turned])
+        return scope.add("Reshape", [name, turned])
     if kind == "merge":
         axis = draw.randrange(data.ndim)
         size = scope.add("Gather", [got, scope.integers([axis])], axis=0)
         rest = scope.integers([-1])
-        if size is None:
-            return False
         parts = [size, rest] if draw.random() < 0.6 else [rest, size]
         shape = scope.add("Concat", parts, axis=0)
-        return shape and scope.add("Reshape", [name, shape])
+        return scope.add("Reshape", [name, shape])
     if kind == "grow":
         two = scope.add("Mul", [got, scope.integers([1] * data.ndim)])
-        return two and scope.add("Reshape", [name, two])
+        return scope.add("Reshape", [name, two])
     if kind == "slice" and scope.opset >= 10:
         ends = [scope.integers([n]) for n in (draw.randrange(2), data.ndim)]
         size = scope.add("Slice", [got, *ends])
     else:
         size = scope.add("Size", [name])
-    return size and scope.add("Cast", [size], to=TensorProto.FLOAT)
+    return scope.add("Cast", [size], to=TensorProto.FLOAT)
 
 
 @reads(None, 2, 4)
@@ -217,8 +207,8 @@ def reshaped(scope: Scope, name: str, data: Array) -> Found:
     n = draw.randrange(len(shape) - 1)
     new = [*shape[:n], shape[n] * shape[n + 1], *shape[n + 2 :]]
     merged = scope.add("Reshape", [last, scope.integers(new)])
-    if merged and draw.random() < 0.6:
-        split = scope.add("Reshape", [merged, scope.integers(shape)])
+    if draw.random() < 0.6:
+        split = scope.tried("Reshape", [merged, scope.integers(shape)])
         order = draw.sample(range(len(shape)), len(shape))
         return split and scope.transposed(split, order)
     return merged
@@ -245,13 +235,12 @@ def quantised(scope: Scope, name: str, data: Array) -> Found:
     scale = scope.constant(np.array(0.25, np.float32))
     by = [scale, scope.constant(np.array(draw.choice((0, 3)), kind))]
     made = scope.add("QuantizeLinear", [name, *by])
-    if made and draw.random() < 0.5:
-        made = scope.transposed(made) or made
-    made = made and _on_integers(scope, made, by)
-    return made and scope.add("DequantizeLinear", [made, *by])
+    if draw.random() < 0.5:
+        made = scope.transposed(made)
+    return scope.add("DequantizeLinear", [_on_integers(scope, made, by), *by])
 
 
-def _on_integers(scope: Scope, q: str, by: list[str]) -> str | None:
+def _on_integers(scope: Scope, q: str, by: list[str]) -> str:
     """Add an op on integers, whose scale and zero point are also those of its result, or none."""
     draw, data = scope.draw, scope[q]
     one, more = [q, *by], dict[str, Any]()
@@ -308,18 +297,15 @@ def scaled(scope: Scope, name: str, data: Array) -> Found:
         shape = [size // 2 if n == axis else size for n, size in enumerate(data.shape)]
         more["block_size"] = 2
     parameters = quantised_by(scope, shape, kinds)
-    q = scope.add("QuantizeLinear", [name, *parameters], **more)
-    if q is None:
-        return False
-    last = q
+    made = scope.add("QuantizeLinear", [name, *parameters], **more)
     if draw.random() < 0.5:
         order = draw.sample(range(data.ndim), data.ndim)
-        last = scope.transposed(q, order) or q
-        if last != q and "block_size" not in more:
+        made = scope.transposed(made, order)
+        if "block_size" in more:
+            made = scope.transposed(made, np.argsort(order))
+        else:
             more["axis"] = order.index(axis)
-        elif last != q:
-            last = scope.transposed(last, np.argsort(order)) or q
-    return scope.add("DequantizeLinear", [last, *parameters], **more)
+    return scope.add("DequantizeLinear", [made, *parameters], **more)
 
 
 @reads("f", 1, 4, since=12)
@@ -457,8 +443,6 @@ def sequence(scope: Scope, name: str, data: Array) -> Found:
     axis = draw.randrange(data.ndim)
     keep = draw.choice((0, 1))
     made = scope.add("SplitToSequence", [name], axis=axis, keepdims=keep)
-    if made is None:
-        return False
     if scope.opset >= 17 and draw.random() < 0.4:
         body = inner_scope(scope)
         element = scope.names.new("v")
@@ -472,8 +456,6 @@ def sequence(scope: Scope, name: str, data: Array) -> Found:
         inputs = [info(element, body.values[element], None)]
         graph = helper.make_graph(body.nodes, "map", inputs, ends, body.initialisers)
         made = scope.add("SequenceMap", [made], body=graph)
-        if made is None:
-            return False
     if draw.random() < 0.5:
         return scope.add("SequenceAt", [made, scope.integers(0)])
     return scope.add("ConcatFromSequence", [made], axis=axis, new_axis=1 - keep)
@@ -502,7 +484,7 @@ def learned(scope: Scope) -> Found:
     more |= {"Normalizer": {"norm": "MAX"}, "Imputer": {"imputed_value_floats": one}}
     before = LEARNING in root.domains
     root.domains.add(LEARNING)
-    found = scope.add(kind, [name], domain=LEARNING, **more[kind])
+    found = scope.tried(kind, [name], domain=LEARNING, **more[kind])
     if found is None and not before and scope.draw.random() < 0.5:
         root.domains.discard(LEARNING)  # else it is imported only
     return found

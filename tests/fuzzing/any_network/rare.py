@@ -68,9 +68,8 @@ def picked(scope: Scope, name: str, data: Array) -> Found:
         more = {"sorted": draw.choice((0, 1))} | ({"axis": axis} if draw.random() < 0.6 else {})
         return scope.add_many(kind, [name], draw.choice((1, 2, 3, 4)), **more)
     if kind == "NonZero" and scope.opset >= 9:
-        made = scope.add(kind, [name])
-        made = made and scope.transposed(made, [1, 0])
-        if made and scope.opset >= 11 and draw.random() < 0.6:
+        made = scope.transposed(scope.add(kind, [name]), [1, 0])
+        if scope.opset >= 11 and draw.random() < 0.6:
             return scope.add("GatherND", [name, made])
         return made
     if kind == "OneHot" and data.dtype.kind in "iu" and scope.opset >= 9:
@@ -125,13 +124,12 @@ def cumulated(scope: Scope, name: str, data: Array) -> Found:
     if kind == "BitCast":
         to = {2: TensorProto.INT16, 4: TensorProto.INT32, 8: TensorProto.INT64}
         made = scope.add(kind, [name], to=to[data.itemsize])
-        return made and scope.add(kind, [made], to=kind_of(data))
+        return scope.add(kind, [made], to=kind_of(data))
     if kind == "Hardmax":
         return scope.add(kind, [name], axis=draw.randrange(rank))
     if kind == "Range":
         ends = [scope.integers(x) for x in (0, draw.choice((3, 6)), 1)]
-        got = scope.add(kind, ends)
-        return got and scope.add("Cast", [got], to=TensorProto.FLOAT)
+        return scope.add("Cast", [scope.add(kind, ends)], to=TensorProto.FLOAT)
     return kind == "Det" and scope.add(kind, [name])
 
 
@@ -154,21 +152,19 @@ def sampled(scope: Scope) -> Found:
             return False
         made = scope.add("Unsqueeze", [signal, scope.integers([-1])])
         axis = scope.integers(draw.choice((1, -2)))
-        return made and scope.add("DFT", [made, "", axis], onesided=draw.choice((0, 1)))
+        return scope.add("DFT", [made, "", axis], onesided=draw.choice((0, 1)))
     if name is None or scope.opset < 16 or scope[name].size == 0:
         return False
     data = scope[name]
     sizes = [draw.choice((1, 2, 3)) for _ in range(spatial)]
-    grid: str | None = scope.drawn((len(data), *sizes, spatial), data.dtype)
+    grid = scope.drawn((len(data), *sizes, spatial), data.dtype)
     if kind == "affine" and scope.opset >= 20:
         theta = scope.drawn((len(data), spatial, spatial + 1), data.dtype)
         wanted = scope.integers([len(data), data.shape[1], *sizes])
         grid = scope.add("AffineGrid", [theta, wanted], align_corners=draw.choice((0, 1)))
     elif draw.random() < 0.3:
         order = [0, *draw.sample(range(1, spatial + 2), spatial + 1)]
-        grid = transposed_weight(scope, scope[str(grid)], order)
-    if grid is None:
-        return False
+        grid = transposed_weight(scope, scope[grid], order)
     more: dict[str, Any] = {"align_corners": draw.choice((0, 1))}
     if draw.random() < 0.5:
         modes = ("linear", "nearest", "cubic") if scope.opset >= 20 else ("bilinear", "nearest")
@@ -185,21 +181,19 @@ def listed(scope: Scope, name: str, data: Array) -> Found:
     alike = scope.arrays("f", data.ndim, data.ndim)
     same = [n for n, v in alike.items() if v.dtype == data.dtype]
     order = draw.sample(range(data.ndim), data.ndim)
-    turned = scope.transposed(name, order) or name
+    turned = scope.transposed(name, order)
     made = scope.add("SequenceConstruct", [draw.choice(same), turned, name])
-    if made is None:
-        return False
     for _ in range(draw.choice((0, 1, 2))):
         place = scope.integers(draw.choice((0, -1)))
         if draw.random() < 0.5:
-            made = scope.add("SequenceInsert", [made, turned, place]) or made
+            made = scope.tried("SequenceInsert", [made, turned, place]) or made
         else:
-            made = scope.add("SequenceErase", [made, place]) or made
+            made = scope.tried("SequenceErase", [made, place]) or made
     if draw.random() < 0.3:
-        scope.add("SequenceLength", [made])
+        scope.tried("SequenceLength", [made])
     if draw.random() < 0.4:
         element = scope.add("SequenceAt", [made, scope.integers(-1)])
-        return element and scope.transposed(element, np.argsort(order))
+        return scope.transposed(element, np.argsort(order))
     return scope.add("ConcatFromSequence", [made], axis=0, new_axis=draw.choice((0, 1)))
 
 
@@ -223,20 +217,18 @@ def optional(scope: Scope, name: str, data: Array) -> Found:
 def random_numbers(scope: Scope, name: str, data: Array) -> Found:
     """Random numbers by a seed, which are others in another order of axes, or by none."""
     draw = scope.draw
-    turned = scope.transposed(name) or name
+    turned = scope.transposed(name)
     kind = draw.choice(("RandomNormalLike", "RandomUniformLike", "Bernoulli", "RandomNormal"))
     more: dict[str, Any] = {"seed": 3.0} if draw.random() < 0.8 else {}
     inputs = [turned]
     if kind == "Bernoulli":
         if scope.opset < 15:
             return False
-        inputs = [scope.add("Sigmoid", [turned]) or turned]
+        inputs = [scope.tried("Sigmoid", [turned]) or turned]
     elif kind == "RandomNormal":
         inputs = []
         more["shape"] = [*scope[turned].shape]
     made = scope.add(kind, inputs, **more)
-    if made is None:
-        return False
     if "seed" not in more:
         scope.root().random = True
     return scope.transposed(made)

@@ -124,6 +124,17 @@ class Names:
         return found
 
 
+class NotAdded(ValueError):
+    """A node that a piece cannot do without does not run."""
+
+
+def needed(name: str | None) -> str:
+    """Return the name of a result that a piece cannot do without."""
+    if name is None:
+        raise NotAdded
+    return name
+
+
 class Scope:
     """A graph under construction, whose values are all known.
 
@@ -328,7 +339,17 @@ class Scope:
         self.values.update(zip(wanted, map(_as_array, found), strict=True))
         return True
 
-    def add(self, op: str, inputs: Sequence[str], *, domain: str = "", **more: Any) -> str | None:
+    def add(self, op: str, inputs: Sequence[str], **more: Any) -> str:
+        """Add a node of one result; return its name.
+
+        Raises
+        ------
+        NotAdded
+            If it does not run.
+        """
+        return needed(self.tried(op, inputs, **more))
+
+    def tried(self, op: str, inputs: Sequence[str], *, domain: str = "", **more: Any) -> str | None:
         """Add a node of one result; return its name if it runs."""
         made = helper.make_node(op, inputs, [self.names.new("t")], domain=domain or None, **more)
         made.name = self.names.node(op)
@@ -351,7 +372,7 @@ class Scope:
         """Add a node whose results have been given names; return whether it runs."""
         return self.add_nodes(helper.make_node(op, inputs, outputs, **more))
 
-    def transposed(self, name: str, order: Sequence[int] | None = None) -> str | None:
+    def transposed(self, name: str, order: Any = None) -> str:
         """Add a transpose, by a random order if none is given."""
         rank = self[name].ndim
         perm = self.draw.sample(range(rank), rank) if order is None else [*map(int, order)]

@@ -51,7 +51,7 @@ def reads(
     return decorated
 
 
-def transposed_weight(scope: Scope, array: Array, order: Sequence[int]) -> str | None:
+def transposed_weight(scope: Scope, array: Array, order: Sequence[int]) -> str:
     """Add a transpose of a constant that gives an array."""
     held = scope.constant(np.ascontiguousarray(array.transpose(np.argsort(order))))
     return scope.transposed(held, order)
