@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -151,11 +152,10 @@ def loop_node(scope: Scope) -> Found:
 
 
 @reads("f", 2, 4, since=9)
-def scan_node(scope: Scope, name: str, data: Array) -> Found:
+def scan_node(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A Scan along any axis and direction, with and without a state."""
     if scope.depth >= DEEPEST:
         return False
-    draw = scope.draw
     axis = draw.randrange(data.ndim)
     if not data.size:  # onnxruntime divides by zero
         return False
@@ -230,11 +230,10 @@ def scan_of_many(scope: Scope) -> Found:
 
 
 @reads("f", 2, 4)
-def nested_ifs(scope: Scope, name: str, data: Array) -> Found:
+def nested_ifs(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Ifs inside of an If, whose branches transpose back what is transposed outside of all."""
     if scope.depth >= DEEPEST:
         return False
-    draw = scope.draw
     order = draw.sample(range(data.ndim), data.ndim)
     turned = scope.transposed(name, order)
     condition, other = truth(scope), truth(scope)

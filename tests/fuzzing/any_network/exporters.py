@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
 from tests.fuzzing.any_network.scope import Array, Scope, needed
-from tests.fuzzing.any_network.steps import (
-    Found,
-    Piece,
-    divisor,
-    quantised_by,
-    reads,
-    recurrent_weights,
-    scale_of,
-)
+from tests.fuzzing.any_network.steps import Found, Piece, reads, recurrent_weights
 
 
 def _reshaped(scope: Scope, name: str, shape: list[int]) -> str | None:
@@ -36,9 +29,8 @@ def _reshaped(scope: Scope, name: str, shape: list[int]) -> str | None:
 
 
 @reads(None, 2, 4)
-def rearranged(scope: Scope, name: str, data: Array) -> Found:
+def rearranged(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Axes split, permuted and merged: windows, shuffles of channels and of pixels, patches."""
-    draw = scope.draw
     split, groups = list[int](), list[int]()
     for size in data.shape:
         factors = [k for k in range(2, size) if size % k == 0]
@@ -63,9 +55,9 @@ def rearranged(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 3, 5)
-def channels_last(scope: Scope, name: str, data: Array) -> Found:
+def channels_last(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Convolutions and pools between transposes, as Keras networks have them."""
-    draw, rank = scope.draw, data.ndim
+    rank = data.ndim
     first, last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
     made = name
     if draw.random() < 0.3:
@@ -103,9 +95,9 @@ def channels_last(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 3, 3)
-def one_dimension(scope: Scope, name: str, data: Array) -> Found:
+def one_dimension(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A convolution of one dimension as one of two, with an axis of size 1."""
-    made = needed(_over_axis(scope, "Unsqueeze", name, scope.draw.choice((1, 2, 3))))
+    made = needed(_over_axis(scope, "Unsqueeze", name, draw.choice((1, 2, 3))))
     made = scope.transposed(made, [0, 3, 1, 2])
     weights = scope.drawn((2, scope[made].shape[1], 1, 1), data.dtype)
     made = scope.transposed(scope.add("Conv", [made, weights]), [0, 2, 3, 1])
@@ -123,9 +115,8 @@ def _over_axis(
 
 
 @reads("f", 3, 3, single=True)
-def recurrent_batches(scope: Scope, name: str, data: Array) -> Found:
+def recurrent_batches(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A recurrent net that is given batches first, and gives both directions side by side."""
-    draw = scope.draw
     made = scope.transposed(name, [1, 0, 2])
     kind, gates = draw.choice((("LSTM", 4), ("GRU", 3), ("RNN", 1)))
     both, hidden = draw.choice((1, 2)), 2
@@ -145,11 +136,10 @@ def recurrent_batches(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 3, 3)
-def attention_of_ops(scope: Scope, name: str, data: Array) -> Found:
+def attention_of_ops(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Attention as products, scaled, masked and weighted, of heads that are split and merged."""
-    draw = scope.draw
     batch, steps, features = data.shape
-    heads = divisor(scope, features)
+    heads = scope.divisor(features)
     sides = []
     orders = ([0, 2, 1, 3], draw.choice(([0, 2, 3, 1], [0, 2, 1, 3])), [0, 2, 1, 3])
     for order in orders:
@@ -181,22 +171,21 @@ def attention_of_ops(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 3, 4, since=23)
-def attention(scope: Scope, name: str, data: Array) -> Found:
+def attention(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """ONNX's own Attention: of three axes or four, with masks, caches, and all its results."""
-    draw = scope.draw
     if data.dtype not in ("float32", "float16"):
         return False
     more: dict[str, Any] = {}
     if data.ndim == 3:
         batch, steps, features = data.shape
-        heads = divisor(scope, features)
+        heads = scope.divisor(features)
         queries = heads
         more |= {"q_num_heads": heads, "kv_num_heads": heads}
         size, other = features // heads, draw.choice((steps, 3))
         key = [batch, other, features]
     else:
         batch, queries, steps, size = data.shape
-        heads, other = divisor(scope, queries), draw.choice((steps, 3))
+        heads, other = scope.divisor(queries), draw.choice((steps, 3))
         key = [batch, heads, other, size]
     made = name
     if draw.random() < 0.5 and data.ndim == 4:  # heads come from behind the sequence, or go there
@@ -239,9 +228,8 @@ def attention(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 3, 3, since=27, single=True)
-def with_state(scope: Scope, name: str, data: Array) -> Found:
+def with_state(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Linear attention, a causal convolution, or a gate: ops that recurrent models decode by."""
-    draw = scope.draw
     batch, steps, features = data.shape
     kind = draw.choice(("LinearAttention", "CausalConvWithState", "SwiGLU"))
     if kind == "SwiGLU":
@@ -252,7 +240,7 @@ def with_state(scope: Scope, name: str, data: Array) -> Found:
         if draw.random() < 0.5:
             inputs += [scope.drawn([steps]), scope.drawn((batch, steps, 2))]
         return scope.add_many(kind, inputs, 2)
-    heads = divisor(scope, features)
+    heads = scope.divisor(features)
     k = scope.drawn(data.shape)
     rule = draw.choice(("linear", "delta"))
     inputs = [name, k, k, "", "", scope.drawn((batch, steps, heads))]
@@ -264,9 +252,8 @@ def with_state(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 3, 4, since=23)
-def rotated(scope: Scope, name: str, data: Array) -> Found:
+def rotated(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A RotaryEmbedding, ONNX's or onnxruntime's, and updates of a cache of keys."""
-    draw = scope.draw
     if draw.random() < 0.4 and scope.opset >= 24:
         axis = draw.choice((-2, 1, 2)[: data.ndim - 1])
         shape = [*data.shape]
@@ -301,9 +288,9 @@ def rotated(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 2, 5)
-def normalised(scope: Scope, name: str, data: Array) -> Found:
+def normalised(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A normalisation: by one op, with its further results, or as exporters decompose it."""
-    draw, rank = scope.draw, data.ndim
+    rank = data.ndim
 
     def number(value: float) -> str:
         return scope.constant(np.array(value, data.dtype))
@@ -331,7 +318,7 @@ def normalised(scope: Scope, name: str, data: Array) -> Found:
         return scope.add("LpNormalization", [name], axis=axis, p=draw.choice((1, 2)))
     if kind.startswith("group") and rank > 2 and data.size:
         channels = data.shape[1]
-        groups = divisor(scope, channels)
+        groups = scope.divisor(channels)
         if kind == "group":
             if scope.opset < 18:
                 return False
@@ -382,16 +369,16 @@ def _quantise(scope: Scope, name: str, axis: int | None = None) -> Quantised:
     draw = scope.draw
     value = scope[name]
     shape = [] if axis is None else [value.shape[axis]]
-    parameters = quantised_by(scope, shape, ("uint8", "int8"))
+    parameters = scope.scale_and_zero(shape, ("uint8", "int8"))
     more = {} if axis is None else {"axis": draw.choice((axis, axis - value.ndim))}
     made = scope.add("QuantizeLinear", [name, *parameters], **more)
     return made, parameters, more
 
 
 @reads("f", 2, 4, varying=True, since=13, single=True)
-def around_quantised(scope: Scope, name: str, data: Array) -> Found:
+def around_quantised(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """An op between a DequantizeLinear and a QuantizeLinear, by scales of axes, and transposes."""
-    draw, rank = scope.draw, data.ndim
+    rank = data.ndim
     q, parameters, more = _quantise(scope, name, draw.choice((None, draw.randrange(rank))))
     order = draw.sample(range(rank), rank)
     if draw.random() < 0.4 and not more:
@@ -435,7 +422,7 @@ def _held(scope: Scope, shape: tuple[int, ...], axis: int | None) -> list[str]:
     """Return a weight that is held as integers, with a scale for each entry of an axis or one."""
     integers = scope.drawn(shape, "int8")
     sizes = [] if axis is None else [shape[axis]]
-    inputs = [integers, scale_of(scope, sizes)]
+    inputs = [integers, scope.scale(sizes)]
     if scope.draw.random() < 0.6:
         inputs.append(scope.constant(np.zeros(sizes, np.int8)))
     more = {} if axis is None else {"axis": axis}
@@ -444,9 +431,8 @@ def _held(scope: Scope, shape: tuple[int, ...], axis: int | None) -> list[str]:
 
 
 @reads("f", 1, 5)
-def activated(scope: Scope, name: str, data: Array) -> Found:
+def activated(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Activations and gates as they are decomposed, which optimisers fuse."""
-    draw = scope.draw
 
     def number(value: float) -> str:
         return scope.constant(np.array(value, data.dtype))

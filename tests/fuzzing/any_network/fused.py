@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -13,15 +14,7 @@ from onnx import ModelProto
 
 from layoutopt.onnx.runtime import RunError, Session
 from tests.fuzzing.any_network.scope import SECONDS, Array, Scope
-from tests.fuzzing.any_network.steps import (
-    Found,
-    Piece,
-    divisor,
-    product_weight,
-    reads,
-    scale_of,
-    transposed_weight,
-)
+from tests.fuzzing.any_network.steps import Found, Piece, product_weight, reads, transposed_weight
 
 MICROSOFT = "com.microsoft"
 
@@ -55,9 +48,8 @@ def add_own(
 
 
 @reads("f", 2, 4)
-def fused_product(scope: Scope, name: str, data: Array) -> Found:
+def fused_product(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A product with transposed operands, or with what follows it."""
-    draw = scope.draw
     if data.ndim == 2 and draw.random() < 0.3:
         w, flags = product_weight(scope, data)
         bias = [scope.drawn([3], data.dtype)] if draw.random() < 0.5 else []
@@ -83,9 +75,8 @@ def fused_product(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 3, 4, single=True)
-def fused_convolution(scope: Scope, name: str, data: Array) -> Found:
+def fused_convolution(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A convolution with what is added behind it and its activation."""
-    draw = scope.draw
     channels, ones = data.shape[1], [1] * (data.ndim - 2)
     inputs = [name, scope.drawn((channels, channels, *ones)), scope.drawn([channels])]
     if draw.random() < 0.5:
@@ -96,9 +87,8 @@ def fused_convolution(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 2, 3)
-def skipped(scope: Scope, name: str, data: Array) -> Found:
+def skipped(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A normalisation of the last axis of a sum, with its further results."""
-    draw = scope.draw
     vectors = [scope.drawn(data.shape[-1:], data.dtype) for _ in range(3)]
     other = name if draw.random() < 0.5 else scope.drawn(data.shape, data.dtype)
     if draw.random() < 0.3:
@@ -111,13 +101,12 @@ def skipped(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 2, 4, single=True, since=11)
-def quantised_product(scope: Scope, name: str, data: Array) -> Found:
+def quantised_product(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A product of integers that are made of numbers, or that numbers are made of."""
-    draw = scope.draw
     columns = draw.choice((1, 2, 3))
     w = scope.drawn((data.shape[-1], columns), draw.choice(("int8", "uint8")))
     sizes = draw.choice(([], [columns]))
-    scale = scale_of(scope, sizes)
+    scale = scope.scale(sizes)
     zero = scope.constant(np.zeros(sizes, scope[w].dtype))
     bias = scope.drawn([columns])
     if data.size and draw.random() < 0.5:  # a sum of nothing is left unwritten
@@ -136,11 +125,10 @@ def quantised_product(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 3, 3, single=True)
-def heads(scope: Scope, name: str, data: Array) -> Found:
+def heads(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Attention of whole heads, with its caches."""
-    draw = scope.draw
     features = data.shape[2]
-    count = divisor(scope, features)
+    count = scope.divisor(features)
     if draw.random() < 0.3:
         inputs = [name, scope.drawn((features, 3 * features)), scope.drawn([3 * features])]
         return add_own(scope, "Attention", inputs, draw.choice((1, 2)), num_heads=count)
@@ -157,9 +145,9 @@ Rest = Callable[[], tuple[list[str], dict[str, Any]]]
 
 
 @reads("f", 1, 4)
-def microsoft(scope: Scope, name: str, data: Array) -> Found:
+def microsoft(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """An op of onnxruntime's own domain, some of which have the names of ONNX's own."""
-    draw, last = scope.draw, data.shape[-1:]
+    last = data.shape[-1:]
 
     def drawn(*shape: int) -> list[str]:
         return [scope.drawn(shape, data.dtype)]
@@ -188,9 +176,8 @@ def microsoft(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 1, 4)
-def others(scope: Scope, name: str, data: Array) -> Found:
+def others(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Further ops of its domain, of which most have rules of their own nowhere."""
-    draw = scope.draw
 
     def given(value: Any, kind: Any = data.dtype) -> str:
         return scope.constant(np.array(value, kind))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -22,23 +23,16 @@ from tests.fuzzing.any_network.fused import FUSED, MICROSOFT, microsoft
 from tests.fuzzing.any_network.ops import any_op
 from tests.fuzzing.any_network.rare import RARE
 from tests.fuzzing.any_network.scope import Array, Scope, info, kind_of
-from tests.fuzzing.any_network.steps import (
-    Found,
-    Piece,
-    product_weight,
-    quantised_by,
-    reads,
-    recurrent_weights,
-)
+from tests.fuzzing.any_network.steps import Found, Piece, product_weight, reads, recurrent_weights
 from tests.fuzzing.any_network.turned import TURNED
 
 LEARNING = "ai.onnx.ml"
 
 
 @reads(None, 2, 6)
-def transpose(scope: Scope, name: str, data: Array) -> Found:
+def transpose(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A transpose, at times one of those that exporters write, at times without ``perm``."""
-    draw, rank = scope.draw, data.ndim
+    rank = data.ndim
     order = draw.sample(range(rank), rank)
     if rank > 2 and draw.random() < 0.6:
         order = draw.choice(([0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]))
@@ -91,9 +85,8 @@ def convolution(scope: Scope) -> Found:
 
 
 @reads("f", 1, 5)
-def product(scope: Scope, name: str, data: Array) -> Found:
+def product(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A MatMul, a Gemm or an Einsum, of two values or of one with a weight, transposed at times."""
-    draw = scope.draw
     inner = data.shape[-1]
     if data.ndim == 2 and draw.random() < 0.5:
         w, flags = product_weight(scope, data)
@@ -130,9 +123,8 @@ def weight(scope: Scope) -> bool:
 
 
 @reads(None, 1, 5)
-def sliced(scope: Scope, name: str, data: Array) -> Found:
+def sliced(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A Slice as all versions write it: any axes in any order, negative ends and steps."""
-    draw = scope.draw
     shape = data.shape
     axes = draw.sample(range(len(shape)), draw.randint(1, len(shape)))
     starts = [draw.choice((0, 0, 1, -1, -2, shape[a])) for a in axes]
@@ -159,9 +151,8 @@ def sliced(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads(None, 1, 5)
-def shapes(scope: Scope, name: str, data: Array) -> Found:
+def shapes(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A shape that is computed from another value's, and what is made with it."""
-    draw = scope.draw
     got = scope.add("Shape", [name])
     kind = draw.choice(("fill", "expand", "same", "turned", "merge", "grow", "size", "slice"))
     if kind == "fill" and scope.opset >= 9:
@@ -197,9 +188,8 @@ def shapes(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads(None, 2, 4)
-def reshaped(scope: Scope, name: str, data: Array) -> Found:
+def reshaped(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Transpose, reshape, transpose: heads of attention, channel shuffles, merged axes."""
-    draw = scope.draw
     if not transpose(scope):
         return False
     last = list(scope.values)[-1]
@@ -228,9 +218,8 @@ def again(scope: Scope) -> bool:
 
 
 @reads("f", 2, 4, varying=True, since=10, single=True)
-def quantised(scope: Scope, name: str, data: Array) -> Found:
+def quantised(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A quantised op between QuantizeLinear and DequantizeLinear, the standard's or Microsoft's."""
-    draw = scope.draw
     kind = draw.choice((np.uint8, np.int8))
     scale = scope.constant(np.array(0.25, np.float32))
     by = [scale, scope.constant(np.array(draw.choice((0, 3)), kind))]
@@ -287,16 +276,15 @@ def _on_integers(scope: Scope, q: str, by: list[str]) -> str:
 
 
 @reads("f", 1, 4, varying=True, since=13, single=True)
-def scaled(scope: Scope, name: str, data: Array) -> Found:
+def scaled(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Numbers quantised and back by scales of an axis or of blocks of it, of 8 or 16 bits."""
-    draw = scope.draw
     axis = draw.randrange(data.ndim)
     kinds = ["uint8", "int8", *(["uint16", "int16"] if scope.opset >= 21 else [])]
     shape, more = [data.shape[axis]], {"axis": draw.choice((axis, axis - data.ndim))}
     if scope.opset >= 21 and draw.random() < 0.5 and data.shape[axis] % 2 == 0:
         shape = [size // 2 if n == axis else size for n, size in enumerate(data.shape)]
         more["block_size"] = 2
-    parameters = quantised_by(scope, shape, kinds)
+    parameters = scope.scale_and_zero(shape, kinds)
     made = scope.add("QuantizeLinear", [name, *parameters], **more)
     if draw.random() < 0.5:
         order = draw.sample(range(data.ndim), data.ndim)
@@ -309,9 +297,8 @@ def scaled(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 1, 4, since=12)
-def summed(scope: Scope, name: str, data: Array) -> Found:
+def summed(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """An Einsum of any letters, of one operand or two, with dots, and without a result."""
-    draw = scope.draw
     letters = draw.sample("ijklmn", data.ndim)
     sizes = dict(zip(letters, data.shape, strict=True))
     first, second, inputs = "".join(letters), "", [name]
@@ -331,9 +318,8 @@ def summed(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 3, 3)
-def recurrent(scope: Scope, name: str, data: Array) -> Found:
+def recurrent(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """An LSTM, GRU or RNN with some of its optional operands and results."""
-    draw = scope.draw
     kind, gates = draw.choice((("LSTM", 4), ("GRU", 3), ("RNN", 1)))
     direction = draw.choice(("forward", "reverse", "bidirectional"))
     both, hidden = 1 + (direction == "bidirectional"), 2
@@ -368,9 +354,9 @@ def recurrent(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 2, 5, since=10)
-def resized(scope: Scope, name: str, data: Array) -> Found:
+def resized(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A Resize as all versions write it, with empty operands."""
-    draw, rank = scope.draw, data.ndim
+    rank = data.ndim
     mode = draw.choice(("nearest", "nearest", "linear", "linear", "cubic"))
     scales = np.array([1.0] * rank, np.float32)
     for axis in draw.sample(range(rank), min(rank, draw.choice((1, 2)))):
@@ -405,9 +391,8 @@ def resized(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 2, 5, since=13)
-def narrow(scope: Scope, name: str, data: Array) -> Found:
+def narrow(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Ops on elements that NumPy does not have: bfloat16, of 8 and of 4 bits."""
-    draw = scope.draw
     types = {13: TensorProto.BFLOAT16, 19: TensorProto.FLOAT8E4M3FN, 21: TensorProto.INT4}
     to = draw.choice([kind for since, kind in types.items() if scope.opset >= since])
     names = [scope.names.new("t") for _ in range(4)]
@@ -428,18 +413,17 @@ def narrow(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("fiu")
-def half(scope: Scope, name: str, data: Array) -> Found:
+def half(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A value in another type of number or text, that others may go on with."""
-    kind = scope.draw.choice(("float16", "float64", "int8", "uint8", "int32", "bool", "str"))
+    kind = draw.choice(("float16", "float64", "int8", "uint8", "int32", "bool", "str"))
     if kind == "str":
         return scope.drawn(data.shape, kind)
     return scope.add("Cast", [name], to=kind_of(np.zeros(0, kind)))
 
 
 @reads("f", 2, 4, since=11)
-def sequence(scope: Scope, name: str, data: Array) -> Found:
+def sequence(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Tensors made a sequence, and made a tensor again."""
-    draw = scope.draw
     axis = draw.randrange(data.ndim)
     keep = draw.choice((0, 1))
     made = scope.add("SplitToSequence", [name], axis=axis, keepdims=keep)
@@ -462,9 +446,8 @@ def sequence(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 1, 4)
-def empty(scope: Scope, name: str, data: Array) -> Found:
+def empty(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A constant without elements behind a value, that others may read too."""
-    draw = scope.draw
     shape = [*data.shape]
     axis = draw.randrange(len(shape))
     shape[axis] = 0
@@ -491,9 +474,8 @@ def learned(scope: Scope) -> Found:
 
 
 @reads("f", 4, 4)
-def located(scope: Scope, name: str, data: Array) -> Found:
+def located(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Ops that look at places of images: regions, grids, boxes, windows for unpooling."""
-    draw = scope.draw
     kind = draw.choice(("RoiAlign", "MaxRoiPool", "GridSample", "Unpool", "NMS", "Deform"))
     boxes = np.array([[0, 0, 1, 1], [0, 0, 2, 1]], data.dtype)
     if kind == "RoiAlign" and scope.opset >= 10:

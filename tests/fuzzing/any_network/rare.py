@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,8 @@ def _places(scope: Scope, size: int, shape: Any) -> str:
 
 
 @reads("f", 1, 4, since=11)
-def scattered(scope: Scope, name: str, data: Array) -> Found:
+def scattered(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Elements or slices that are replaced, or joined by a reduction."""
-    draw = scope.draw
     more = dict[str, Any]()
     if scope.opset >= 16 and draw.random() < 0.6:
         ways = ("none", "add", "mul", *(("max", "min") if scope.opset >= 18 else ()))
@@ -42,9 +42,8 @@ def scattered(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("fiu", 1, 4)
-def picked(scope: Scope, name: str, data: Array) -> Found:
+def picked(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Elements that are picked, counted or ordered."""
-    draw = scope.draw
     rank = data.ndim
     axis = draw.randrange(-rank, rank) if scope.opset >= 11 else draw.randrange(rank)
     kind = draw.choice(("TopK", "GatherND", "Unique", "NonZero", "OneHot", "Compress", "ArgMax",
@@ -101,9 +100,8 @@ def picked(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 1, 4)
-def cumulated(scope: Scope, name: str, data: Array) -> Found:
+def cumulated(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Sums and products along an axis, triangles, unit matrices, bits."""
-    draw = scope.draw
     rank, more = data.ndim, dict[str, Any]()
     kind = draw.choice(("CumSum", "CumSum", "CumProd", "Trilu", "EyeLike", "BitCast", "Hardmax",
                         "Det", "Range", "ConstantOfShape"))  # fmt: skip
@@ -175,9 +173,8 @@ def sampled(scope: Scope) -> Found:
 
 
 @reads("f", 1, 4, since=11)
-def listed(scope: Scope, name: str, data: Array) -> Found:
+def listed(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Sequences that are made, changed, measured and read, and given back as well."""
-    draw = scope.draw
     alike = scope.arrays("f", data.ndim, data.ndim)
     same = [n for n, v in alike.items() if v.dtype == data.dtype]
     order = draw.sample(range(data.ndim), data.ndim)
@@ -198,9 +195,8 @@ def listed(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 1, 4, since=15)
-def optional(scope: Scope, name: str, data: Array) -> Found:
+def optional(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """An optional value that is asked for, and taken."""
-    draw = scope.draw
     names = [scope.names.new("t") for _ in range(4)]
     order = draw.sample(range(data.ndim), data.ndim)
     nodes = [helper.make_node("Transpose", [name], names[:1], perm=order)]
@@ -214,9 +210,8 @@ def optional(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 1, 4)
-def random_numbers(scope: Scope, name: str, data: Array) -> Found:
+def random_numbers(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Random numbers by a seed, which are others in another order of axes, or by none."""
-    draw = scope.draw
     turned = scope.transposed(name)
     kind = draw.choice(("RandomNormalLike", "RandomUniformLike", "Bernoulli", "RandomNormal"))
     more: dict[str, Any] = {"seed": 3.0} if draw.random() < 0.8 else {}
@@ -235,9 +230,8 @@ def random_numbers(scope: Scope, name: str, data: Array) -> Found:
 
 
 @reads("f", 2, 4, since=12, single=True)
-def lost(scope: Scope, name: str, data: Array) -> Found:
+def lost(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A loss, with classes on axis 1."""
-    draw = scope.draw
     batch, classes, *rest = data.shape
     labels = np.random.default_rng(draw.randrange(99)).integers(0, classes, [batch, *rest])
     inputs = [name, scope.integers(labels)]

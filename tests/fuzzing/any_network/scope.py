@@ -284,6 +284,19 @@ class Scope:
         """Return the name of a constant of integers."""
         return self.constant(np.array(values, np.int64))
 
+    def scale(self, shape: Sequence[int]) -> str:
+        """Return the name of a constant of scales of integers."""
+        return self.constant(np.abs(self.number(shape)) + np.float32(0.25))
+
+    def scale_and_zero(self, shape: Sequence[int], kinds: Sequence[str]) -> list[str]:
+        """Return the names of scales and of zero points, which are of one of some kinds."""
+        scale = self.scale(shape)
+        return [scale, self.constant(np.abs(self.number(shape, self.draw.choice(kinds))))]
+
+    def divisor(self, size: int) -> int:
+        """Return a number of groups that a size can be split into."""
+        return self.draw.choice([k for k in range(1, size + 1) if size % k == 0] or [1])
+
     def given(self, array: Any) -> str:
         """Return the name of a value that a caller gives, or a constant where none can be given."""
         if self.depth or self.closed:

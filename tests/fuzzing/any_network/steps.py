@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from random import Random
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +18,10 @@ Piece: TypeAlias = Callable[[Scope], Found]
 """Adds some nodes to a graph."""
 
 
+Reader: TypeAlias = Callable[[Scope, Random, str, Array], Found]
+"""Adds some nodes that read an array, given by name and value, and draws what they are like."""
+
+
 def reads(
     kinds: str | None = None,
     rank: int = 0,
@@ -25,7 +30,7 @@ def reads(
     since: int = 0,
     single: bool = False,
     varying: bool = False,
-) -> Callable[[Callable[[Scope, str, Array], Found]], Piece]:
+) -> Callable[[Reader], Piece]:
     """Give a piece a visible array to read, by name and value, if there is one that fits.
 
     Parameters
@@ -38,13 +43,13 @@ def reads(
         Whether only numbers of single precision will do.
     """
 
-    def decorated(piece: Callable[[Scope, str, Array], Found]) -> Piece:
+    def decorated(piece: Reader) -> Piece:
         @wraps(piece)
         def with_array(scope: Scope) -> Found:
             name = scope.pick(kinds, rank, most, varying=varying)
             if name is None or scope.opset < since or (single and scope[name].dtype != np.float32):
                 return False
-            return piece(scope, name, scope[name])
+            return piece(scope, scope.draw, name, scope[name])
 
         return with_array
 
@@ -67,19 +72,3 @@ def product_weight(scope: Scope, data: Array) -> tuple[str, dict[str, int]]:
 def recurrent_weights(scope: Scope, data: Array, rows: Sequence[int], hidden: int) -> list[str]:
     """Return the weights of a recurrent op: for what it reads, and for its state."""
     return [scope.drawn((*rows, n), data.dtype) for n in (data.shape[2], hidden)]
-
-
-def scale_of(scope: Scope, shape: Sequence[int]) -> str:
-    """Return scales that integers are multiplied by."""
-    return scope.constant(np.abs(scope.number(shape)) + np.float32(0.25))
-
-
-def quantised_by(scope: Scope, shape: Sequence[int], kinds: Sequence[str]) -> list[str]:
-    """Return scales, and zero points of one of some kinds of integers."""
-    scale = scale_of(scope, shape)
-    return [scale, scope.constant(np.abs(scope.number(shape, scope.draw.choice(kinds))))]
-
-
-def divisor(scope: Scope, size: int) -> int:
-    """Return a number of groups or heads that a size can be split into."""
-    return scope.draw.choice([k for k in range(1, size + 1) if size % k == 0] or [1])
