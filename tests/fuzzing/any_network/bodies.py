@@ -116,8 +116,8 @@ def if_node(scope: Scope) -> Found:
         if len(set(outputs)) < len(outputs):
             return False
         ends.append(graph_of(body, draw.choice(("b", f"b{n}", "")) or f"branch{n}", outputs, []))
-    made = [scope.names.new("t") for _ in pairs]
-    return scope.add_named("If", [condition], made, then_branch=ends[0], else_branch=ends[1])
+    more = {"then_branch": ends[0], "else_branch": ends[1]}
+    return scope.add_all("If", [condition], len(pairs), **more)
 
 
 def loop_node(scope: Scope) -> Found:
@@ -147,8 +147,7 @@ def loop_node(scope: Scope) -> Found:
     first = "" if draw.random() < 0.4 else truth(scope)
     if first and not scope[first] and len(outputs) > len(carried) + 1:
         return False  # of what no round collects, onnxruntime makes the shape that it has inferred
-    made = [scope.names.new("t") for _ in outputs[1:]]
-    return scope.add_named("Loop", [count, first, *carried], made, body=graph)
+    return scope.add_all("Loop", [count, first, *carried], len(outputs) - 1, body=graph)
 
 
 @reads("f", 2, 4, since=9)
@@ -180,9 +179,8 @@ def scan_node(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     if draw.random() < 0.4:
         more["scan_output_axes"] = [draw.choice((0, -1, body[outputs[1]].ndim))]
     graph = graph_of(body, "scan", outputs, inputs)
-    made = [scope.names.new("t") for _ in outputs]
     more |= {"body": graph, "num_scan_inputs": 1}
-    return scope.add_named("Scan", [start, name], made, **more)
+    return scope.add_all("Scan", [start, name], len(outputs), **more)
 
 
 def scan_of_many(scope: Scope) -> Found:
@@ -224,9 +222,8 @@ def scan_of_many(scope: Scope) -> Found:
     if collected and draw.random() < 0.4:
         more["scan_output_directions"] = [draw.choice((0, 1)) for _ in collected]
     graph = graph_of(body, "scan", outputs, inputs)
-    made = [scope.names.new("t") for _ in outputs]
     more |= {"body": graph, "num_scan_inputs": len(scanned)}
-    return scope.add_named("Scan", [*starts, *scanned], made, **more)
+    return scope.add_all("Scan", [*starts, *scanned], len(outputs), **more)
 
 
 @reads("f", 2, 4)

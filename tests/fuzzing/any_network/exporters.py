@@ -121,10 +121,11 @@ def recurrent_batches(scope: Scope, draw: Random, name: str, data: Array) -> Fou
     kind, gates = draw.choice((("LSTM", 4), ("GRU", 3), ("RNN", 1)))
     both, hidden = draw.choice((1, 2)), 2
     inputs = [made, *recurrent_weights(scope, data, (both, gates * hidden), hidden)]
-    names = [scope.names.new("t") for _ in range(draw.choice((1, 2)))]
+    count = draw.choice((1, 2))
     direction = "forward" if both == 1 else "bidirectional"
     more = {"hidden_size": hidden, "direction": direction}
-    if not scope.add_named(kind, inputs, names, **more):
+    names = scope.add_all(kind, inputs, count, **more)
+    if not names:
         return False
     if both == 1 and draw.random() < 0.6:
         out = needed(_over_axis(scope, "Squeeze", names[0], 1))

@@ -98,6 +98,8 @@ def _node(scope: Scope, schema: Any) -> NodeProto | None:
     if attributes.get("auto_pad", "NOTSET") != "NOTSET":
         attributes.pop("pads", None)  # not both
         attributes.pop("dilations", None)  # onnxruntime takes these otherwise than ONNX
+    # onnxruntime does not survive further results of these
+    single = schema.name == "BatchNormalization" and schema.since_version < 14
     outputs = []
     for n, formal in enumerate(schema.outputs):
         variadic = formal.option == defs.OpSchema.FormalParameterOption.Variadic
@@ -105,7 +107,7 @@ def _node(scope: Scope, schema: Any) -> NodeProto | None:
         if variadic:
             count = attributes.get("num_outputs") or len(attributes.get("split", ())) or 2
             outputs += [scope.names.new("t") for _ in range(count)]
-        elif not optional or (draw.random() < 0.4 and not _ends_the_process(schema)):
+        elif not optional or (draw.random() < 0.4 and not single):
             outputs.append(scope.names.new("t"))
         elif n < len(schema.outputs) - 1:
             outputs.append("")
@@ -114,11 +116,6 @@ def _node(scope: Scope, schema: Any) -> NodeProto | None:
     node = helper.make_node(schema.name, inputs, outputs, **attributes)
     node.name = scope.names.node(schema.name)
     return node
-
-
-def _ends_the_process(schema: Any) -> bool:
-    """Return whether onnxruntime does not survive an op's further results."""
-    return bool(schema.name == "BatchNormalization" and schema.since_version < 14)
 
 
 @cache

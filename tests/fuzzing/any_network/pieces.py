@@ -177,8 +177,8 @@ def shapes(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         shape = scope.add("Concat", parts, axis=0)
         return scope.add("Reshape", [name, shape])
     if kind == "grow":
-        two = scope.add("Mul", [got, scope.integers([1] * data.ndim)])
-        return scope.add("Reshape", [name, two])
+        same = scope.add("Mul", [got, scope.integers([1] * data.ndim)])
+        return scope.add("Reshape", [name, same])
     if kind == "slice" and scope.opset >= 10:
         ends = [scope.integers([n]) for n in (draw.randrange(2), data.ndim)]
         size = scope.add("Slice", [got, *ends])
@@ -496,15 +496,13 @@ def located(scope: Scope, draw: Random, name: str, data: Array) -> Found:
             how["padding_mode"] = draw.choice(("zeros", "border", "reflection"))
         return scope.add(kind, [name, grid], **how)
     if kind == "Unpool":
-        outputs = [scope.names.new("t"), scope.names.new("t")]
         more = {"kernel_shape": [1, 2], "strides": [1, 2]}
-        pooled = scope.add_named("MaxPool", [name], outputs, **more)
-        return pooled and scope.add("MaxUnpool", outputs, **more)
+        pooled = scope.add_all("MaxPool", [name], 2, **more)
+        return pooled and scope.add("MaxUnpool", pooled, **more)
     if kind == "NMS" and scope.opset >= 10:
         every = scope.constant(boxes.astype(np.float32)[None])
         scores = scope.constant(np.abs(scope.number((1, 2, 2))))
-        most = scope.integers([2])
-        return scope.add("NonMaxSuppression", [every, scores, most])
+        return scope.add("NonMaxSuppression", [every, scores, scope.integers([2])])
     if kind == "Deform" and scope.opset >= 19:
         weights = scope.drawn((2, data.shape[1], 1, 1), data.dtype)
         offset = scope.drawn((len(data), 2, *data.shape[2:]), data.dtype)

@@ -94,8 +94,7 @@ def picked(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         return scope.add(kind, [name, scope.integers(lengths)], **more)
     count = draw.choice((1, 2, 3))
     if kind == "Split" and scope.opset >= 18:
-        outputs = [scope.names.new("t") for _ in range(count)]
-        return scope.add_named(kind, [name], outputs, axis=axis, num_outputs=count)
+        return scope.add_all(kind, [name], count, axis=axis, num_outputs=count)
     return False
 
 

@@ -46,8 +46,9 @@ def candidates(case: Case) -> Iterator[Case]:
             yield _without(case, output=n)
     if case.runs:
         yield from _cuts(case)
-    for path in _paths(graph):
-        yield from _bypassed(case, path)
+    for g, body in enumerate(_graphs(graph)):
+        for n in range(len(body.node)):
+            yield from _bypassed(case, g, n)
     for n in range(len(graph.value_info)):
         yield _without(case, value=n)
     for n, node in enumerate(graph.node):
@@ -167,22 +168,17 @@ def _cuts(case: Case) -> Iterator[Case]:
         yield _tidied(Case(new, feeds, case.runs, case.random), new)
 
 
-def _paths(graph: GraphProto) -> list[tuple[int, int]]:
-    """Return where nodes are: which graph, and which node in it."""
-    return [(g, n) for g, body in enumerate(_graphs(graph)) for n in range(len(body.node))]
-
-
-def _bypassed(case: Case, path: tuple[int, int]) -> Iterator[Case]:
-    """Yield networks that read an operand of a node in place of its result."""
-    node = list(_graphs(case.model.graph))[path[0]].node[path[1]]
+def _bypassed(case: Case, which: int, n: int) -> Iterator[Case]:
+    """Yield networks that read an operand of a node of a graph in place of its result."""
+    node = list(_graphs(case.model.graph))[which].node[n]
     reads = dict.fromkeys(x for x in free_names([node]) if x)
     for name in reads:
         model = _copy(case)
-        graph = list(_graphs(model.graph))[path[0]]
-        taken = graph.node[path[1]].output[0]
-        if path[0] == 0 and any(x.name == taken for x in graph.output):
+        graph = list(_graphs(model.graph))[which]
+        taken = graph.node[n].output[0]
+        if which == 0 and any(x.name == taken for x in graph.output):
             continue
-        del graph.node[path[1]]
+        del graph.node[n]
         _rename(graph, taken, name)
         yield _tidied(case, model)
 

@@ -385,6 +385,11 @@ class Scope:
         """Add a node whose results have been given names; return whether it runs."""
         return self.add_nodes(helper.make_node(op, inputs, outputs, **more))
 
+    def add_all(self, op: str, inputs: Sequence[str], count: int, **more: Any) -> list[str]:
+        """Add a node of so many results; return their names, none if it does not run."""
+        outputs = [self.names.new("t") for _ in range(count)]
+        return outputs if self.add_named(op, inputs, outputs, **more) else []
+
     def transposed(self, name: str, order: Any = None) -> str:
         """Add a transpose, by a random order if none is given."""
         rank = self[name].ndim

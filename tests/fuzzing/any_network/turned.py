@@ -92,11 +92,11 @@ def _capture(body: Scope) -> None:
 
 
 def _behind(scope: Scope, names: Sequence[str]) -> bool:
-    """Transpose results, and let ops read them."""
+    """Transpose results, if there are any, and let ops read them."""
     for name in names:
         if scope[name].ndim > 1:
             acted(scope, turned(scope, name))
-    return True
+    return bool(names)
 
 
 def turned_loop(scope: Scope) -> bool:
@@ -128,9 +128,8 @@ def turned_loop(scope: Scope) -> bool:
     rounds = draw.choice((1, 2, 3) if collected else (0, 1, 2, 3))
     count = scope.integers(rounds)
     first = bodies.truth(scope) if draw.random() < 0.3 and not collected else ""
-    results = [scope.names.new("t") for _ in outputs[1:]]
-    added = scope.add_named("Loop", [count, first, *carried], results, body=graph)
-    return added and _behind(scope, results)
+    reads = [count, first, *carried]
+    return _behind(scope, scope.add_all("Loop", reads, len(outputs) - 1, body=graph))
 
 
 def growing_loop(scope: Scope) -> bool:
@@ -157,9 +156,8 @@ def growing_loop(scope: Scope) -> bool:
         return False
     inputs = [*(info(n, body.values[n]) for n in (step, go)), _declared(body, held)]
     graph = bodies.graph_of(body, "growing", [bodies.own_name(body, go), last], inputs)
-    count, result = scope.integers(draw.choice((1, 2))), scope.names.new("t")
-    added = scope.add_named("Loop", [count, "", start], [result], body=graph)
-    return added and _behind(scope, [result])
+    count = scope.integers(draw.choice((1, 2)))
+    return _behind(scope, scope.add_all("Loop", [count, "", start], 1, body=graph))
 
 
 def turned_scan(scope: Scope) -> bool:
@@ -203,10 +201,9 @@ def turned_scan(scope: Scope) -> bool:
         options["scan_output_directions"] = [draw.choice((0, 1)) for _ in ranks]
     inputs = [_declared(body, name) for name in (*held, *elements)]
     graph = bodies.graph_of(body, "turned", outputs, inputs)
-    results = [scope.names.new("t") for _ in outputs]
     options |= {"body": graph, "num_scan_inputs": len(scanned)}
-    added = scope.add_named("Scan", [*states, *scanned], results, **options)
-    return added and _behind(scope, results)
+    reads = [*states, *scanned]
+    return _behind(scope, scope.add_all("Scan", reads, len(outputs), **options))
 
 
 def turned_if(scope: Scope) -> bool:
@@ -225,9 +222,8 @@ def turned_if(scope: Scope) -> bool:
         if len(set(ends[-1])) < count:
             return False
     graphs = [bodies.graph_of(b, f"b{n}", ends[n], []) for n, b in enumerate(branches)]
-    results = [scope.names.new("t") for _ in range(count)]
     more = {"then_branch": graphs[0], "else_branch": graphs[1]}
-    return scope.add_named("If", [condition], results, **more) and _behind(scope, results)
+    return _behind(scope, scope.add_all("If", [condition], count, **more))
 
 
 TURNED: dict[Piece, int] = {turned_loop: 2, turned_scan: 1, turned_if: 1, growing_loop: 1}
