@@ -174,8 +174,7 @@ def scan_node(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     more: dict[str, Any] = {}
     if axis or draw.random() < 0.5:
         more["scan_input_axes"] = [axis if draw.random() < 0.7 else axis - data.ndim]
-    if draw.random() < 0.4:
-        more["scan_input_directions"] = [draw.choice((0, 1))]
+    more |= {"scan_input_directions": [draw.choice((0, 1))]} if draw.random() < 0.4 else {}
     if draw.random() < 0.4:
         more["scan_output_axes"] = [draw.choice((0, -1, body[outputs[1]].ndim))]
     graph = graph_of(body, "scan", outputs, inputs)

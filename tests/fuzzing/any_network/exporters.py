@@ -206,12 +206,9 @@ def attention(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         kind = draw.choice(("bool", data.dtype))
         mask = scope.number([*lead, steps, other + past], kind)
         inputs[3] = scope.constant(mask if kind != "bool" else mask | True)
-    if draw.random() < 0.3:
-        more["is_causal"] = 1
-    if draw.random() < 0.3:
-        more["scale"] = 0.5
-    if draw.random() < 0.2:
-        more["softcap"] = 2.0
+    more |= {"is_causal": 1} if draw.random() < 0.3 else {}
+    more |= {"scale": 0.5} if draw.random() < 0.3 else {}
+    more |= {"softcap": 2.0} if draw.random() < 0.2 else {}
     while not inputs[-1]:
         inputs.pop()
     outputs = [scope.names.new("t")]
@@ -260,8 +257,7 @@ def rotated(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         shape = [*data.shape]
         shape[axis] = 1
         inputs = [name, scope.drawn(shape, data.dtype)]
-        if draw.random() < 0.6:
-            inputs.append(scope.integers([0] * len(data)))
+        inputs += [scope.integers([0] * len(data))] if draw.random() < 0.6 else []
         mode = draw.choice(("linear", "circular"))
         return scope.add("TensorScatter", inputs, axis=axis, mode=mode)
     if data.ndim == 3:
@@ -461,8 +457,8 @@ def embedded(scope: Scope) -> Found:
     draw = scope.draw
     table = scope.drawn((5, draw.choice((2, 3))))
     shape = [draw.choice((1, 2, 3)) for _ in range(draw.choice((1, 2)))]
-    places = np.random.default_rng(draw.randrange(99)).integers(-5, 5, shape)
-    made = scope.transposed(scope.add("Gather", [table, scope.given(places)]))
+    places = scope.given(scope.indices(-5, 5, shape))
+    made = scope.transposed(scope.add("Gather", [table, places]))
     if draw.random() < 0.5:
         made = scope.tried("MatMul", [made, table]) or made  # a tied table, if sizes allow
     return scope.add("Cast", [made], to=TensorProto.FLOAT)

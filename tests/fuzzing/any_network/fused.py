@@ -79,8 +79,7 @@ def fused_convolution(scope: Scope, draw: Random, name: str, data: Array) -> Fou
     """A convolution with what is added behind it and its activation."""
     channels, ones = data.shape[1], [1] * (data.ndim - 2)
     inputs = [name, scope.drawn((channels, channels, *ones)), scope.drawn([channels])]
-    if draw.random() < 0.5:
-        inputs.append(scope.drawn(data.shape))
+    inputs += [scope.drawn(data.shape)] if draw.random() < 0.5 else []
     activation, given = draw.choice((("Relu", []), ("LeakyRelu", [0.5]), ("Clip", [0.0, 2.0])))
     more: dict[str, Any] = {"activation_params": given} if given else {}
     return add_own(scope, "FusedConv", inputs, activation=activation, **more)
@@ -135,8 +134,7 @@ def heads(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     k = name if draw.random() < 0.5 else scope.drawn(data.shape)
     again = scope.transposed(scope.transposed(name, [1, 0, 2]), [1, 0, 2])
     inputs = [again, k, k]
-    if draw.random() < 0.3:
-        inputs.append(scope.drawn([3 * features]))
+    inputs += [scope.drawn([3 * features])] if draw.random() < 0.3 else []
     return add_own(scope, "MultiHeadAttention", inputs, draw.choice((1, 3)), num_heads=count)
 
 

@@ -232,12 +232,11 @@ def _pads(scope: Scope, first: Any) -> list[int]:
 def _indices(scope: Scope, first: Any) -> Any:
     shape = [scope.draw.choice((1, 2)) for _ in range(scope.draw.randrange(3))]
     size = max(min(first.shape, default=1), 1)
-    return np.random.default_rng(scope.draw.randrange(99)).integers(-size, size, shape)
+    return scope.indices(-size, size, shape)
 
 
 def _like_indices(scope: Scope, first: Any) -> Any:
-    size = max(min(first.shape, default=1), 1)
-    return np.random.default_rng(scope.draw.randrange(99)).integers(0, size, first.shape)
+    return scope.indices(0, max(min(first.shape, default=1), 1), first.shape)
 
 
 def _sections(scope: Scope, first: Any) -> list[int] | None:

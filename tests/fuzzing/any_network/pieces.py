@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from tests.fuzzing.any_network.bodies import (
-    function,
-    if_node,
-    inner_scope,
-    loop_node,
-    nested_ifs,
-    scan_node,
-    scan_of_many,
-)
+from tests.fuzzing.any_network import bodies
 from tests.fuzzing.any_network.exporters import EXPORTED
 from tests.fuzzing.any_network.fused import FUSED, MICROSOFT, microsoft
 from tests.fuzzing.any_network.ops import any_op
@@ -77,10 +69,8 @@ def convolution(scope: Scope) -> Found:
         more["pads"] = [draw.choice((0, 1)) for _ in window] * 2
     elif draw.random() < 0.2:
         more["auto_pad"] = draw.choice(("SAME_UPPER", "VALID"))
-    if draw.random() < 0.3:
-        more["strides"] = [draw.choice((1, 2)) for _ in window]
-    if draw.random() < 0.5:
-        more["kernel_shape"] = window
+    more |= {"strides": [draw.choice((1, 2)) for _ in window]} if draw.random() < 0.3 else {}
+    more |= {"kernel_shape": window} if draw.random() < 0.5 else {}
     return scope.add(kind, inputs, **more)
 
 
@@ -428,7 +418,7 @@ def sequence(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     keep = draw.choice((0, 1))
     made = scope.add("SplitToSequence", [name], axis=axis, keepdims=keep)
     if scope.opset >= 17 and draw.random() < 0.4:
-        body = inner_scope(scope)
+        body = bodies.inner_scope(scope)
         element = scope.names.new("v")
         body.values[element] = scope[made][0]
         grow(body, draw.choice((1, 2)))
@@ -460,11 +450,11 @@ def learned(scope: Scope) -> Found:
     """An op of ONNX's domain of machine learning."""
     name = scope.pick("f", 1, 4)
     kind = scope.draw.choice(("Binarizer", "Scaler", "Normalizer", "Imputer"))
-    root, one = scope.root(), [1.0]
+    root = scope.root()
     if name is None:
         return False
-    more: dict[str, Any] = {"Scaler": {"offset": one, "scale": [2.0]}, "Binarizer": {}}
-    more |= {"Normalizer": {"norm": "MAX"}, "Imputer": {"imputed_value_floats": one}}
+    more: dict[str, Any] = {"Scaler": {"offset": [1.0], "scale": [2.0]}, "Binarizer": {}}
+    more |= {"Normalizer": {"norm": "MAX"}, "Imputer": {"imputed_value_floats": [1.0]}}
     before = LEARNING in root.domains
     root.domains.add(LEARNING)
     found = scope.tried(kind, [name], domain=LEARNING, **more[kind])
@@ -481,8 +471,7 @@ def located(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     if kind == "RoiAlign" and scope.opset >= 10:
         inputs = [name, scope.constant(boxes), scope.integers([0, 0])]
         sizes: dict[str, Any] = {"output_height": 2, "output_width": draw.choice((1, 2))}
-        if draw.random() < 0.5:
-            sizes["mode"] = draw.choice(("avg", "max"))
+        sizes |= {"mode": draw.choice(("avg", "max"))} if draw.random() < 0.5 else {}
         if draw.random() < 0.4 and scope.opset >= 16:
             sizes["coordinate_transformation_mode"] = "output_half_pixel"
         return scope.add(kind, inputs, **sizes)
@@ -536,13 +525,13 @@ PIECES: dict[Piece, int] = {
     located: 2,
     empty: 1,
     learned: 1,
-    if_node: 4,
-    loop_node: 3,
-    scan_node: 2,
-    scan_of_many: 2,
-    nested_ifs: 2,
+    bodies.if_node: 4,
+    bodies.loop_node: 3,
+    bodies.scan_node: 2,
+    bodies.scan_of_many: 2,
+    bodies.nested_ifs: 2,
     **TURNED,
-    function: 3,
+    bodies.function: 3,
 }
 """All kinds of pieces, and how often each is tried."""
 

@@ -12,12 +12,6 @@ from tests.fuzzing.any_network.scope import Array, Scope, kind_of
 from tests.fuzzing.any_network.steps import Found, Piece, reads, transposed_weight
 
 
-def _places(scope: Scope, size: int, shape: Any) -> str:
-    """Return indices into an axis of a size."""
-    numbers = np.random.default_rng(scope.draw.randrange(99))
-    return scope.integers(numbers.integers(-size, size, shape))
-
-
 @reads("f", 1, 4, since=11)
 def scattered(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Elements or slices that are replaced, or joined by a reduction."""
@@ -32,8 +26,8 @@ def scattered(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         if more.get("reduction", "none") == "none":  # no place twice, as the last is not told
             shape[axis] = 1
             updates = scope.drawn(shape, data.dtype)
-        inputs = [name, _places(scope, data.shape[axis], shape), updates]
-        return scope.add("ScatterElements", inputs, axis=axis, **more)
+        places = scope.integers(scope.indices(-data.shape[axis], data.shape[axis], shape))
+        return scope.add("ScatterElements", [name, places, updates], axis=axis, **more)
     depth = draw.randint(1, data.ndim)
     count = draw.choice((1, 2)) if more.get("reduction", "none") != "none" else 1
     places = [[draw.randrange(-size, size) for size in data.shape[:depth]] for _ in range(count)]
@@ -85,7 +79,8 @@ def picked(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         return scope.add(draw.choice(("ArgMax", "ArgMin")), [name], **more)
     if kind == "GatherElements" and scope.opset >= 11:
         shape = [draw.randint(1, max(size, 1)) for size in data.shape]
-        return scope.add(kind, [name, _places(scope, data.shape[axis], shape)], axis=axis)
+        places = scope.integers(scope.indices(-data.shape[axis], data.shape[axis], shape))
+        return scope.add(kind, [name, places], axis=axis)
     if kind == "ReverseSequence" and scope.opset >= 10 and rank > 1:
         batch = draw.choice((0, 1))
         count = data.shape[batch]
@@ -111,8 +106,7 @@ def cumulated(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         return scope.add(kind, [name, places], **more)
     if kind == "Trilu":
         inputs = [name]
-        if draw.random() < 0.6:
-            inputs.append(scope.integers(draw.choice((-2, -1, 0, 1))))
+        inputs += [scope.integers(draw.choice((-2, -1, 0, 1)))] if draw.random() < 0.6 else []
         return scope.add(kind, inputs, upper=draw.choice((0, 1)))
     if kind == "EyeLike":
         flat = [*scope.arrays("fiu", 2, 2)]
@@ -232,10 +226,8 @@ def random_numbers(scope: Scope, draw: Random, name: str, data: Array) -> Found:
 def lost(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A loss, with classes on axis 1."""
     batch, classes, *rest = data.shape
-    labels = np.random.default_rng(draw.randrange(99)).integers(0, classes, [batch, *rest])
-    inputs = [name, scope.integers(labels)]
-    if draw.random() < 0.4:
-        inputs.append(scope.constant(np.abs(scope.number([classes])) + 1))
+    inputs = [name, scope.integers(scope.indices(0, classes, [batch, *rest]))]
+    inputs += [scope.constant(np.abs(scope.number([classes])) + 1)] if draw.random() < 0.4 else []
     more = {"reduction": draw.choice(("none", "sum", "mean"))}
     if draw.random() < 0.5:
         return scope.add_many("SoftmaxCrossEntropyLoss", inputs, 2, **more)

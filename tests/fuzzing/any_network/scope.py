@@ -276,6 +276,10 @@ class Scope:
         self.values[name] = self.constants[name] = array
         return name
 
+    def indices(self, low: int, high: int, shape: Sequence[int]) -> Any:
+        """Return random indices."""
+        return np.random.default_rng(self.draw.randrange(99)).integers(low, high, shape)
+
     def drawn(self, shape: Sequence[int], kind: Any = "float32") -> str:
         """Return the name of a constant of random data."""
         return self.constant(self.number(shape, kind))
