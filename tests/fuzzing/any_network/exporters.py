@@ -272,13 +272,11 @@ def rotated(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     more: dict[str, Any] = {"interleaved": draw.choice((0, 1))}
     if data.ndim == 3 or draw.random() < 0.3:
         more["num_heads"] = heads
-    if draw.random() < 0.5:
-        tables = [scope.drawn((5, size // 2), data.dtype) for _ in range(2)]
-        places = np.arange(batch * steps).reshape(batch, steps) % 5
-        inputs = [name, *tables, scope.constant(places)]
-    else:
-        tables = [scope.drawn((batch, steps, size // 2), data.dtype) for _ in range(2)]
-        inputs = [name, *tables]
+    chosen = draw.random() < 0.5  # rows of tables are chosen by indices
+    shape = [5, size // 2] if chosen else [batch, steps, size // 2]
+    inputs = [name, *(scope.drawn(shape, data.dtype) for _ in range(2))]
+    if chosen:
+        inputs.append(scope.integers(np.arange(batch * steps).reshape(batch, steps) % 5))
     if data.ndim == 4 and draw.random() < 0.4:
         inputs[0] = scope.transposed(scope.transposed(name, [0, 2, 1, 3]), [0, 2, 1, 3])
     return scope.add("RotaryEmbedding", inputs, **more)
@@ -288,10 +286,6 @@ def rotated(scope: Scope, draw: Random, name: str, data: Array) -> Found:
 def normalised(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A normalisation: by one op, with its further results, or as exporters decompose it."""
     rank = data.ndim
-
-    def number(value: float) -> str:
-        return scope.constant(np.array(value, data.dtype))
-
     kinds = ("layer", "layer", "rms", "group", "group of ops", "layer of ops", "norm of ops", "lp")
     kind = draw.choice((*kinds, "simplified"))
     if kind in ("layer", "rms", "simplified"):
@@ -332,10 +326,10 @@ def normalised(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         axis = draw.choice((-1, 1))
         mean = _reduced(scope, "ReduceMean", name, axis)
         apart = mean and scope.tried("Sub", [name, mean])
-        two = number(2)
+        two = scope.typed(2, data.dtype)
         square = apart and scope.tried("Pow", [apart, two])
         spread = square and _reduced(scope, "ReduceMean", square, axis)
-        small = number(0.25)
+        small = scope.typed(0.25, data.dtype)
         spread = spread and scope.tried("Add", [spread, small])
         spread = spread and scope.tried("Sqrt", [spread])
         found = spread and scope.tried("Div", [str(apart), spread])
@@ -343,7 +337,7 @@ def normalised(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         scale = scope.drawn(tail, data.dtype)
         return found and scope.add("Mul", [found, scale])
     length = _reduced(scope, "ReduceL2", name, draw.choice((-1, 1)))
-    small = number(0.25)
+    small = scope.typed(0.25, data.dtype)
     length = scope.add("Max", [needed(length), small])
     if draw.random() < 0.5 and scope.opset >= 8:
         got = scope.add("Shape", [name])
@@ -403,7 +397,7 @@ def around_quantised(scope: Scope, draw: Random, name: str, data: Array) -> Foun
         lambda: needed(_reshaped(scope, x, [shape[0] * shape[1], *shape[2:]])),
         lambda: read("Add", *_held(scope, shape[1:], None)),
         lambda: read("Gather", scope.integers([0, -1]), axis=draw.randrange(rank)),
-        lambda: read("Resize", "", scope.constant(np.array([1, 1, 2, 2][:rank], np.float32))),
+        lambda: read("Resize", "", scope.typed([1, 1, 2, 2][:rank], np.float32)),
         lambda: needed(_over_axis(scope, "Unsqueeze", x, draw.randint(0, rank))),
         lambda: read("GlobalAveragePool"),
     )
@@ -430,15 +424,11 @@ def _held(scope: Scope, shape: tuple[int, ...], axis: int | None) -> list[str]:
 @reads("f", 1, 5)
 def activated(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Activations and gates as they are decomposed, which optimisers fuse."""
-
-    def number(value: float) -> str:
-        return scope.constant(np.array(value, data.dtype))
-
     kind = draw.choice(("gelu", "swish", "hardswish", "gate", "biased"))
     if kind == "gelu":
-        made = scope.add("Erf", [scope.add("Div", [name, number(1.5)])])
-        made = scope.add("Add", [made, number(1)])
-        return scope.add("Mul", [scope.add("Mul", [name, made]), number(0.5)])
+        made = scope.add("Erf", [scope.add("Div", [name, scope.typed(1.5, data.dtype)])])
+        made = scope.add("Add", [made, scope.typed(1, data.dtype)])
+        return scope.add("Mul", [scope.add("Mul", [name, made]), scope.typed(0.5, data.dtype)])
     if kind == "swish":
         return scope.add("Mul", [name, scope.add("Sigmoid", [name])])
     if kind == "hardswish":

@@ -160,7 +160,7 @@ def microsoft(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         "Inverse": lambda: ([], {}),
         "Trilu": lambda: ([], {"upper": draw.choice((0, 1))}),
         "Pad": lambda: ([scope.integers([1, 0] * data.ndim)], {}),
-        "ExpandDims": lambda: ([scope.constant(np.array(1, np.int32))], {}),
+        "ExpandDims": lambda: ([scope.typed(1, np.int32)], {}),
         "SkipLayerNormalization": lambda: ([name, *drawn(*last)], {}),
         "FusedConv": lambda: (drawn(2, data.shape[1], 1, 1), {"activation": "Relu"}),
         "GridSample": lambda: ([scope.constant(np.zeros((len(data), 2, 2, 2), data.dtype))], {}),
@@ -178,7 +178,7 @@ def others(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Further ops of its domain, of which most have rules of their own nowhere."""
 
     def given(value: Any, kind: Any = data.dtype) -> str:
-        return scope.constant(np.array(value, kind))
+        return scope.typed(value, kind)
 
     def region() -> list[str]:
         return [given([[0, 0, 1, 1]]), given([0], np.int32), given([2, 2], np.int32)]

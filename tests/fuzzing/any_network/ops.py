@@ -143,8 +143,7 @@ def _operand(
         name
         for name, value in scope.arrays(None, low, high).items()
         if _word(value) in allowed
-        and (first is None or _meets(value.shape, first.shape))
-        and (first is None or _fits_one_way(op, value.shape, first.shape))
+        and (first is None or _meets(op, value.shape, first.shape))
         and (value.size or not op.startswith(("Reduce", "Arg")))  # onnxruntime errs in shapes
     ]
     same = [n for n in fits if first is not None and scope[n].shape == first.shape]
@@ -162,13 +161,10 @@ def _operand(
     return scope.drawn(shape, word)
 
 
-def _meets(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return all(a == b or 1 in (a, b) for a, b in zip(one[::-1], other[::-1], strict=False))
-
-
-def _fits_one_way(op: str, one: tuple[int, ...], first: tuple[int, ...]) -> bool:
-    """Return whether an operand is broadcast to the first one, where an op wants no more."""
-    return op != "PRelu" or np.broadcast_shapes(one, first) == first
+def _meets(op: str, one: tuple[int, ...], first: tuple[int, ...]) -> bool:
+    """Return whether an operand and the first one are broadcast; for PRelu, to the first one."""
+    fits = all(a == b or 1 in (a, b) for a, b in zip(one[::-1], first[::-1], strict=False))
+    return fits and (op != "PRelu" or np.broadcast_shapes(one, first) == first)
 
 
 def _axis(scope: Scope, first: Any) -> int:

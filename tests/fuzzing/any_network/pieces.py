@@ -136,7 +136,7 @@ def sliced(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         lists[2] = None
     if all(step == 1 for step in steps) and draw.random() < 0.5:
         lists.pop()
-    inputs = ["" if x is None else scope.constant(np.array(x, kind)) for x in lists]
+    inputs = ["" if x is None else scope.typed(x, kind) for x in lists]
     return scope.add("Slice", [name, *inputs])
 
 
@@ -211,8 +211,8 @@ def again(scope: Scope) -> bool:
 def quantised(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A quantised op between QuantizeLinear and DequantizeLinear, the standard's or Microsoft's."""
     kind = draw.choice((np.uint8, np.int8))
-    scale = scope.constant(np.array(0.25, np.float32))
-    by = [scale, scope.constant(np.array(draw.choice((0, 3)), kind))]
+    scale = scope.typed(0.25, np.float32)
+    by = [scale, scope.typed(draw.choice((0, 3)), kind)]
     made = scope.add("QuantizeLinear", [name, *by])
     if draw.random() < 0.5:
         made = scope.transposed(made)

@@ -66,7 +66,7 @@ def picked(scope: Scope, draw: Random, name: str, data: Array) -> Found:
             return scope.add("GatherND", [name, made])
         return made
     if kind == "OneHot" and data.dtype.kind in "iu" and scope.opset >= 9:
-        depth, values = scope.integers([3]), scope.constant(np.array([0, 1], np.float32))
+        depth, values = scope.integers([3]), scope.typed([0, 1], np.float32)
         axis = draw.randrange(-rank - 1, rank + 1)
         return scope.add(kind, [name, depth, values], axis=axis)
     if kind == "Compress" and scope.opset >= 9:
@@ -101,7 +101,7 @@ def cumulated(scope: Scope, draw: Random, name: str, data: Array) -> Found:
                         "Det", "Range", "ConstantOfShape"))  # fmt: skip
     if kind in ("CumSum", "CumProd"):
         axis = draw.randrange(-rank, rank)
-        places = scope.constant(np.array(axis, draw.choice((np.int32, np.int64))))
+        places = scope.typed(axis, draw.choice((np.int32, np.int64)))
         more = {key: 1 for key in ("exclusive", "reverse") if draw.random() < 0.5}
         return scope.add(kind, [name, places], **more)
     if kind == "Trilu":

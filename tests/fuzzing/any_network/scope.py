@@ -232,8 +232,7 @@ class Scope:
         elif choice < 0.75:
             if self.opset >= 12 and array.ndim < 2 and array.dtype in (np.int64, np.float32):
                 word = "int" if array.dtype.kind == "i" else "float"
-                value = array.tolist()
-                more = {f"value_{word}{'s' * array.ndim}": value}
+                more = {f"value_{word}{'s' * array.ndim}": array.tolist()}
             else:
                 more = {"value": tensor}
             self.nodes.append(helper.make_node("Constant", [], [name], **more))
@@ -256,11 +255,9 @@ class Scope:
             if self.depth == 0 and self.draw.random() < 0.5 and not self.closed:
                 self.sparse.append(sparse)
             else:
-                node = helper.make_node("Constant", [], [name], sparse_value=sparse)
-                self.nodes.append(node)
+                self.nodes.append(helper.make_node("Constant", [], [name], sparse_value=sparse))
         elif choice < 0.9 and self.depth == 0 and not self.closed:
-            self.inputs[name] = self.feeds[name] = array
-            self.values[name] = array
+            self.inputs[name] = self.feeds[name] = self.values[name] = array
             return name
         elif choice < 0.94 and self.depth == 0 and not self.closed:
             self.initialisers.append(tensor)
@@ -272,7 +269,9 @@ class Scope:
         else:
             self.initialisers.append(tensor)
         if self.closed:  # functions have no initialisers
-            self._as_nodes()
+            for held in self.initialisers:
+                self.nodes.append(helper.make_node("Constant", [], [held.name], value=held))
+            self.initialisers.clear()
         self.values[name] = self.constants[name] = array
         return name
 
@@ -284,9 +283,13 @@ class Scope:
         """Return the name of a constant of random data."""
         return self.constant(self.number(shape, kind))
 
+    def typed(self, values: Any, kind: Any) -> str:
+        """Return the name of a constant of numbers of some type."""
+        return self.constant(np.array(values, kind))
+
     def integers(self, values: Any) -> str:
         """Return the name of a constant of integers."""
-        return self.constant(np.array(values, np.int64))
+        return self.typed(values, np.int64)
 
     def scale(self, shape: Sequence[int]) -> str:
         """Return the name of a constant of scales of integers."""
@@ -308,11 +311,6 @@ class Scope:
         name = self.names.new("x")
         self.inputs[name] = self.feeds[name] = self.values[name] = np.asarray(array)
         return name
-
-    def _as_nodes(self) -> None:
-        for tensor in self.initialisers:
-            self.nodes.append(helper.make_node("Constant", [], [tensor.name], value=tensor))
-        self.initialisers.clear()
 
     def imports(self) -> list[Any]:
         """Return the operator sets that nodes here may use."""
