@@ -139,7 +139,8 @@ def _covering(atheris: Any, campaign: Campaign, seconds: int, corpus: Path) -> N
 def _plainly(campaign: Campaign, seconds: int, corpus: Path) -> None:
     """Spoil files at random; what is still read is spoilt further."""
     sys.stderr.write("atheris is not installed: files are spoilt without regard to code\n")
-    draw, pool, count = random.Random(0), _read(corpus), 0
+    draw, count = random.Random(0), 0
+    pool = [path.read_bytes() for path in sorted(corpus.iterdir())]
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         raw = draw.choice(pool)
@@ -155,7 +156,3 @@ def _plainly(campaign: Campaign, seconds: int, corpus: Path) -> None:
             pool.append(raw)
     (campaign.findings / "last").unlink(missing_ok=True)
     sys.stderr.write(f"#{count} DONE corp: {len(pool)}\n")
-
-
-def _read(corpus: Path) -> list[bytes]:
-    return [path.read_bytes() for path in sorted(corpus.iterdir())]

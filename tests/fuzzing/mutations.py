@@ -48,7 +48,7 @@ def spoil_words(data: bytes, draw: random.Random) -> bytes:
     if not words:
         return spoil_bytes(data, draw)
     at = draw.randrange(len(words))
-    other = draw.choice((draw.choice(words), _written(draw.choice(INTERESTING))))
+    other = draw.choice((draw.choice(words), json.dumps(draw.choice(INTERESTING)).encode()))
     kind = draw.randrange(4)
     if kind == 0:
         del words[at]
@@ -60,10 +60,6 @@ def spoil_words(data: bytes, draw: random.Random) -> bytes:
         to = draw.randrange(len(words))
         words[at], words[to] = words[to], words[at]
     return b"".join(words)
-
-
-def _written(value: Any) -> bytes:
-    return json.dumps(value).encode()
 
 
 def spoil_tree(data: bytes, draw: random.Random) -> bytes:

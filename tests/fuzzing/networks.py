@@ -135,15 +135,12 @@ def _scalar(model: ModelProto, which: Any, value: Any, draw: random.Random) -> A
 def attribute(model: ModelProto, draw: random.Random) -> None:
     """An attribute more, of any kind."""
     names = ("axis", "axes", "perm", "value", "to", "pads", "group", "to_multiple", "body")
-    given = helper.make_attribute(draw.choice(names), _attribute_value(draw))
-    _node(model, draw).attribute.append(given)
-
-
-def _attribute_value(draw: random.Random) -> Any:
+    name = draw.choice(names)
     numbers = [draw.choice(NUMBERS) for _ in range(draw.randrange(1, 5))]
     tensor = numpy_helper.from_array(np.array(numbers, np.int64))
     others = (1.5, [0.5], "text", b"\xff", ["a", "b"], tensor, [tensor], GraphProto())
-    return draw.choice((numbers, numbers[0], *others, [GraphProto()]))
+    value = draw.choice((numbers, numbers[0], *others, [GraphProto()]))
+    _node(model, draw).attribute.append(helper.make_attribute(name, value))
 
 
 def elsewhere(model: ModelProto, draw: random.Random) -> None:

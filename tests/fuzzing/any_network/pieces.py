@@ -211,8 +211,7 @@ def again(scope: Scope) -> bool:
 def quantised(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """A quantised op between QuantizeLinear and DequantizeLinear, the standard's or Microsoft's."""
     kind = draw.choice((np.uint8, np.int8))
-    scale = scope.typed(0.25, np.float32)
-    by = [scale, scope.typed(draw.choice((0, 3)), kind)]
+    by = [scope.typed(0.25, np.float32), scope.typed(draw.choice((0, 3)), kind)]
     made = scope.add("QuantizeLinear", [name, *by])
     if draw.random() < 0.5:
         made = scope.transposed(made)

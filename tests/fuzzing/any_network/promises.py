@@ -180,15 +180,11 @@ def _converted(model: ModelProto, in_files: bool = False, **options: Any) -> Any
 def _missing(model: ModelProto) -> set[str]:
     """Return the names that quantisation annotations speak of, and that no tensor has."""
     every = model.graph.quantization_annotation
-    held = {entry.value for one in every for entry in one.quant_parameter_tensor_names}
-    return (held | {one.tensor_name for one in every}) - _names(model)
-
-
-def _names(model: ModelProto) -> set[str]:
-    """Return the names of all that a network holds or makes."""
-    held = {x.name for x in (*model.graph.initializer, *model.graph.input)}
-    held |= {x.values.name for x in model.graph.sparse_initializer}
-    return held | {name for node in model.graph.node for name in node.output}
+    named = {entry.value for one in every for entry in one.quant_parameter_tensor_names}
+    named |= {one.tensor_name for one in every}
+    there = {x.name for x in (*model.graph.initializer, *model.graph.input)}
+    there |= {x.values.name for x in model.graph.sparse_initializer}
+    return named - there - {name for node in model.graph.node for name in node.output}
 
 
 def _ran(given: Given, model: ModelProto, freed: Any) -> tuple[str, ...] | None:
