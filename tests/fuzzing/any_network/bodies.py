@@ -86,8 +86,7 @@ def if_node(scope: Scope) -> Found:
     """An If whose branches read outer values, of one result or two."""
     if scope.depth >= DEEPEST or not scope.arrays("f"):
         return False
-    condition = truth(scope)
-    draw = scope.draw
+    draw, condition = scope.draw, truth(scope)
     same = draw.random() < 0.3
     count = scope.names.count
     branches, ends = [], []
@@ -320,8 +319,7 @@ def _turn(body: Scope, order: list[int]) -> bool:
     unary = [f for f in body.root().functions if len(f.input) == 1]
     defaults = {f.name: [a.name for a in f.attribute_proto] for f in unary}
     one = next((f for f in unary if "order" in (*f.attribute, *defaults[f.name])), None)
-    word, name = ("perm", "Transpose") if one is None else ("order", one.name)
-    domain = None if one is None else "own"
+    word, name, domain = ("order", one.name, "own") if one else ("perm", "Transpose", None)
     turn = helper.make_node(name, ["p0"], ["turned"], domain=domain, **{word: order})
     found = body.run([turn], ["turned"])
     if found is None:

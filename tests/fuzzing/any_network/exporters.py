@@ -209,8 +209,6 @@ def attention(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     more |= {"is_causal": 1} if draw.random() < 0.3 else {}
     more |= {"scale": 0.5} if draw.random() < 0.3 else {}
     more |= {"softcap": 2.0} if draw.random() < 0.2 else {}
-    while not inputs[-1]:
-        inputs.pop()
     outputs = [scope.names.new("t")]
     if draw.random() < 0.5 or past:
         outputs += [scope.names.new("t") for _ in range(2)]
@@ -231,8 +229,7 @@ def with_state(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     batch, steps, features = data.shape
     kind = draw.choice(("LinearAttention", "CausalConvWithState", "SwiGLU"))
     if kind == "SwiGLU":
-        again = scope.transposed(scope.transposed(name, [0, 2, 1]), [0, 2, 1])
-        return scope.add(kind, [name, again])
+        return scope.add(kind, [name, scope.twice_transposed(name, [0, 2, 1])])
     if kind == "CausalConvWithState":
         inputs = [name, scope.drawn((steps, 1, 3))]
         if draw.random() < 0.5:
@@ -278,7 +275,7 @@ def rotated(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     if chosen:
         inputs.append(scope.integers(np.arange(batch * steps).reshape(batch, steps) % 5))
     if data.ndim == 4 and draw.random() < 0.4:
-        inputs[0] = scope.transposed(scope.transposed(name, [0, 2, 1, 3]), [0, 2, 1, 3])
+        inputs[0] = scope.twice_transposed(name, [0, 2, 1, 3])
     return scope.add("RotaryEmbedding", inputs, **more)
 
 
@@ -333,8 +330,8 @@ def normalised(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         spread = spread and scope.tried("Add", [spread, small])
         spread = spread and scope.tried("Sqrt", [spread])
         found = spread and scope.tried("Div", [str(apart), spread])
-        tail = [data.shape[axis], *[1] * (rank - 2 if axis == 1 else 0)]
-        scale = scope.drawn(tail, data.dtype)
+        ones = [1] * (rank - 2 if axis == 1 else 0)
+        scale = scope.drawn([data.shape[axis], *ones], data.dtype)
         return found and scope.add("Mul", [found, scale])
     length = _reduced(scope, "ReduceL2", name, draw.choice((-1, 1)))
     small = scope.typed(0.25, data.dtype)

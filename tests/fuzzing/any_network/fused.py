@@ -132,8 +132,7 @@ def heads(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         inputs = [name, scope.drawn((features, 3 * features)), scope.drawn([3 * features])]
         return add_own(scope, "Attention", inputs, draw.choice((1, 2)), num_heads=count)
     k = name if draw.random() < 0.5 else scope.drawn(data.shape)
-    again = scope.transposed(scope.transposed(name, [1, 0, 2]), [1, 0, 2])
-    inputs = [again, k, k]
+    inputs = [scope.twice_transposed(name, [1, 0, 2]), k, k]
     inputs += [scope.drawn([3 * features])] if draw.random() < 0.3 else []
     return add_own(scope, "MultiHeadAttention", inputs, draw.choice((1, 3)), num_heads=count)
 

@@ -77,8 +77,7 @@ def _node(scope: Scope, schema: Any) -> NodeProto | None:
             if name is None:
                 return None
             value = scope[name]
-            if first is None:
-                first = value
+            first = value if first is None else first
             if formal.type_str in dtypes:
                 bound[formal.type_str] = _word(value)
             inputs.append(name)

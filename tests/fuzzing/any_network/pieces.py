@@ -331,14 +331,10 @@ def recurrent(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         more["linear_before_reset"] = 1
     more |= {"clip": 1.5} if draw.random() < 0.2 else {}
     inputs += [scope.constant(x) if draw.random() < 0.4 else "" for x in options]
-    while not inputs[-1]:
-        inputs.pop()
     count = 3 if kind == "LSTM" else 2
     outputs = [scope.names.new("t") if draw.random() < 0.6 else "" for _ in range(count)]
     if not any(outputs):
         outputs[0] = scope.names.new("t")
-    while not outputs[-1]:
-        outputs.pop()
     return scope.add_named(kind, inputs, outputs, **more)
 
 
@@ -413,8 +409,7 @@ def half(scope: Scope, draw: Random, name: str, data: Array) -> Found:
 @reads("f", 2, 4, since=11)
 def sequence(scope: Scope, draw: Random, name: str, data: Array) -> Found:
     """Tensors made a sequence, and made a tensor again."""
-    axis = draw.randrange(data.ndim)
-    keep = draw.choice((0, 1))
+    axis, keep = draw.randrange(data.ndim), draw.choice((0, 1))
     made = scope.add("SplitToSequence", [name], axis=axis, keepdims=keep)
     if scope.opset >= 17 and draw.random() < 0.4:
         body = bodies.inner_scope(scope)

@@ -135,8 +135,7 @@ def sampled(scope: Scope) -> Found:
             n for n, v in scope.arrays("f", 3, 3).items() if v.shape[1] % 4 == 0 and v.shape[2] == 4
         ]
         columns = draw.choice(same or [scope.given(scope.number((2, 8, 4)))])
-        size, block = scope.integers([3, 3]), scope.integers([2, 2])
-        return scope.add("Col2Im", [columns, size, block])
+        return scope.add("Col2Im", [columns, scope.integers([3, 3]), scope.integers([2, 2])])
     if kind == "spectrum" and scope.opset >= 20:
         signal = scope.pick("f", 2, 4)
         if signal is None:

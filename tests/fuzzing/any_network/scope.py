@@ -381,11 +381,16 @@ class Scope:
         made.name = self.names.node(op)
         return [name for name in outputs if name] if self.add_nodes(made) else []
 
-    def add_named(
-        self, op: str, inputs: Sequence[str], outputs: Sequence[str], **more: Any
-    ) -> bool:
-        """Add a node whose results have been given names; return whether it runs."""
+    def add_named(self, op: str, inputs: list[str], outputs: list[str], **more: Any) -> bool:
+        """Add a node of named results, if it runs; empty names at the ends of lists are dropped."""
+        for names in (inputs, outputs):
+            while names and not names[-1]:
+                names.pop()
         return self.add_nodes(helper.make_node(op, inputs, outputs, **more))
+
+    def twice_transposed(self, name: str, order: Sequence[int]) -> str:
+        """Add a transpose that swaps two axes, and the same one behind it."""
+        return self.transposed(self.transposed(name, order), order)
 
     def add_all(self, op: str, inputs: Sequence[str], count: int, **more: Any) -> list[str]:
         """Add a node of so many results; return their names, none if it does not run."""
