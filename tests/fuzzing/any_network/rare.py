@@ -26,8 +26,8 @@ def scattered(scope: Scope, draw: Random, name: str, data: Array) -> Found:
         if more.get("reduction", "none") == "none":  # no place twice, as the last is not told
             shape[axis] = 1
             updates = scope.drawn(shape, data.dtype)
-        places = scope.integers(scope.indices(-data.shape[axis], data.shape[axis], shape))
-        return scope.add("ScatterElements", [name, places, updates], axis=axis, **more)
+        where = scope.integers(scope.indices(-data.shape[axis], data.shape[axis], shape))
+        return scope.add("ScatterElements", [name, where, updates], axis=axis, **more)
     depth = draw.randint(1, data.ndim)
     count = draw.choice((1, 2)) if more.get("reduction", "none") != "none" else 1
     places = [[draw.randrange(-size, size) for size in data.shape[:depth]] for _ in range(count)]

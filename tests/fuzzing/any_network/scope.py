@@ -392,7 +392,7 @@ class Scope:
         """Add a transpose that swaps two axes, and the same one behind it."""
         return self.transposed(self.transposed(name, order), order)
 
-    def add_all(self, op: str, inputs: Sequence[str], count: int, **more: Any) -> list[str]:
+    def add_all(self, op: str, inputs: list[str], count: int, **more: Any) -> list[str]:
         """Add a node of so many results; return their names, none if it does not run."""
         outputs = [self.names.new("t") for _ in range(count)]
         return outputs if self.add_named(op, inputs, outputs, **more) else []

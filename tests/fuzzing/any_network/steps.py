@@ -17,7 +17,6 @@ Found: TypeAlias = str | list[str] | bool | None
 Piece: TypeAlias = Callable[[Scope], Found]
 """Adds some nodes to a graph."""
 
-
 Reader: TypeAlias = Callable[[Scope, Random, str, Array], Found]
 """Adds some nodes that read an array, given by name and value, and draws what they are like."""
 
