@@ -176,7 +176,7 @@ def test_labels_are_divided_by_what_they_use() -> None:
 
 def test_branches_close_what_prices_leave_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without other search, branches with prices prove the optimum, the deepest first or not."""
-    networks = [drawn(seed, nodes=14, labels=4) for seed in range(3)]
+    networks = [drawn(seed, nodes=14, labels=4) for seed in range(2)]
     wanted = [solve(network).cost for network in networks]
     monkeypatch.setattr(neighbourhood, "STALE", -1)
     for name, value in {"SMALL": 0, "SEARCHED": -1, "CELLS": -1}.items():

@@ -242,7 +242,7 @@ def test_large_networks_keep_what_is_proved(
 ) -> None:
     """No other evidence is sought where that would take too long; the labels have a bound."""
     networks = [draw(seed, rows=True) for seed in (*range(24), 73)]
-    networks += [drawn(seed, nodes=14, labels=4) for seed in range(2)]
+    networks += [drawn(seed, nodes=12, labels=4) for seed in range(2)]
     costs = [solve(network).cost for network in networks]
     branched(monkeypatch)
     monkeypatch.setattr(certifying, "ENTRIES", -1)
