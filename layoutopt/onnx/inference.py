@@ -426,7 +426,8 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
                 if fill_type(own[name], new):
                     told = True
                     symbols.update(x for x in shape_of(new) or () if isinstance(x, str))
-        for value in known.value_info if symbols else ():  # ONNX would call these sizes otherwise
+        symbols -= input_names(model.graph)  # other names change with each inference
+        for value in known.value_info if symbols else ():
             if value.name not in own and not symbols.isdisjoint(shape_of(value.type) or ()):
                 graph.value_info.add().CopyFrom(value)
     return told
