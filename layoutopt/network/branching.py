@@ -152,7 +152,7 @@ class Branching:
         return _Branch(least, work, rows, priced, cells(work), parent.depth + 1)
 
     def _stays(self, work: Work, bound: int) -> bool:
-        """Return whether there is more than one labelling left; take it if there is one."""
+        """Return whether a branch may hold better labellings; take the last one that is left."""
         if self._useless(bound):
             return False
         if not work.left():

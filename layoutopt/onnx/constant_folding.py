@@ -27,15 +27,15 @@ from layoutopt.layout.factors import elements_of
 from layoutopt.onnx.folding import run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard
 from layoutopt.onnx.running import evaluate
-from layoutopt.onnx.types import element_bytes, shape_of, typed
+from layoutopt.onnx.types import element_bytes, shape_of, type_name, typed
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto
 
 Arrays = dict[str, NDArray[Any]]
 
-INTEGERS = {6: np.int32, 7: np.int64}
-"""Types of integers that hold sizes, by ONNX's numbers."""
+INTEGERS = ("int32", "int64")
+"""Types of elements that hold sizes."""
 
 LARGEST_PRODUCT = 2**26
 """Bytes of a result of a product or window that is computed."""
@@ -277,7 +277,8 @@ def known_sizes(entries: Entries | None, kind: TypeProto | None) -> NDArray[Any]
     """Return entries as numbers of a type if all of them are."""
     if entries is None or not all(isinstance(size, int) for size in entries.reshape(-1)):
         return None
-    return entries.astype(INTEGERS.get(kind.tensor_type.elem_type if kind else 0, np.int64))
+    name = type_name(kind.tensor_type.elem_type) if kind else ""
+    return entries.astype(name if name in INTEGERS else "int64")
 
 
 def reshape_target(
@@ -343,8 +344,11 @@ def _entries(
             return None
         return data[[*sliced(len(data), start, stop, step or 1)]]
     if node.op_type == "Cast":
-        small = all(isinstance(size, str | None) or -(2**31) <= size < 2**31 for size in data.flat)
-        return data if attributes["to"] in INTEGERS and small else None
+        kind = type_name(attributes["to"])
+        if kind not in INTEGERS:
+            return None
+        numbers = [size for size in data.flat if isinstance(size, int)]
+        return data if all(abs(size) <= np.iinfo(kind).max for size in numbers) else None
     if node.op_type == "Squeeze" and data.size == 1:
         return data.reshape(())
     return data.reshape(1) if node.op_type == "Unsqueeze" and data.ndim == 0 else None
@@ -360,8 +364,7 @@ def _of(
     if name in entries:
         return entries[name]
     if name in values:
-        known = values[name].dtype in INTEGERS.values()
-        return values[name].astype(object) if known else None
+        return values[name].astype(object) if values[name].dtype.name in INTEGERS else None
     count = elements_of(shape_of(types.get(name)))
     is_list = count is not None and count <= SMALL and len(shape_of(types.get(name)) or ()) == 1
     return _array([None] * (count or 0)) if is_list else None

@@ -418,7 +418,7 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
         kinds = {x.name: x.type for x in every} | {x.name: _type(x) for x in known.initializer}
         own = {x.name: x.type for x in (*graph.value_info, *graph.output)}
         values = known_values(graph)
-        symbols = set[int | str | None]()
+        symbols = set[str]()
         for node in nodes:
             for name, new in _results(node, kinds, values, versions):
                 if name not in own:
@@ -426,7 +426,8 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
                 if fill_type(own[name], new):
                     told = True
                     symbols.update(x for x in shape_of(new) or () if isinstance(x, str))
-        symbols -= input_names(model.graph)  # other names change with each inference
+        # ONNX names sizes that it computes anew each time: what shares one is told, too.
+        symbols -= input_names(model.graph)
         for value in known.value_info if symbols else ():
             if value.name not in own and not symbols.isdisjoint(shape_of(value.type) or ()):
                 graph.value_info.add().CopyFrom(value)
