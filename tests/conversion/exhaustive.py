@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import permutations
+from math import prod
 
 import numpy as np
 
@@ -90,7 +91,7 @@ def _elements(graph: ConversionGraph) -> tuple[dict[str, np.ndarray], dict[str, 
     numbers, root = dict[str, np.ndarray](), dict[str, str]()
     for name, tensor in graph.tensors.items():
         shape = [int(size) for size in tensor.shape or ()]  # type: ignore[arg-type]
-        numbers[name], root[name] = np.arange(int(np.prod(shape))).reshape(shape), name
+        numbers[name], root[name] = np.arange(prod(shape)).reshape(shape), name
     bare, again, last = None, False, ""
     for op in graph.ops:
         before, bare = bare, replace(op, name="", outputs=())
@@ -112,7 +113,10 @@ def _given(graph: ConversionGraph, numbers: dict[str, np.ndarray], free_io: bool
 def _paid(
     graph: ConversionGraph, there: frozenset[Place], needs: Iterable[Place], names: list[str]
 ) -> tuple[set[Place], Cost]:
-    now, total = set(there), (0,) * len(names)
+    total = (0,) * len(names)
+    if there.issuperset(needs):
+        return set(there), total
+    now = set(there)
     for place in sorted(set(needs) - there):
         tensor = graph.tensors[place[0]]
         if tensor.kind == "constant":
@@ -121,7 +125,7 @@ def _paid(
         first = graph.producer(place[0]) is None and alone and _may_begin(graph, place)
         now.add(place)
         if not first:
-            size = int(np.prod(tensor.shape or ())) * tensor.element_bytes  # type: ignore[arg-type]
+            size = prod(tensor.shape or ()) * tensor.element_bytes  # type: ignore[arg-type]
             paid = {"bytes": size, "count": 1}
             total = _sum(total, tuple(paid.get(name, 0) for name in names))
     return now, total
@@ -136,7 +140,7 @@ def _may_begin(graph: ConversionGraph, place: Place) -> bool:
 @cache
 def _beginnings(shape: tuple[int, ...]) -> frozenset[bytes]:
     """Return a tensor's elements as they lie in memory with its axes in each order."""
-    numbers = np.arange(int(np.prod(shape))).reshape(shape)
+    numbers = np.arange(prod(shape)).reshape(shape)
     return frozenset(numbers.transpose(p).tobytes() for p in permutations(range(numbers.ndim)))
 
 

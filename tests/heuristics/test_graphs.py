@@ -79,7 +79,7 @@ def test_given_layouts(name: str) -> None:
 def test_tile_memories(name: str) -> None:
     """Layouts that fit are an answer, others are none, and no optimum is beaten."""
     seen: Counter[str] = Counter()
-    for seed in range(60):
+    for seed in range(45):
         known = contested(seed)
         if known is None:
             continue
@@ -100,7 +100,7 @@ def test_hooks(name: str) -> None:
     """Barriers' hooks count in what layouts earn, though heuristics do not see them."""
     answered = 0
     with own_hooks():
-        for seed in range(24):
+        for seed in range(15):
             graph, best = hooked(seed)
             found = unwind(graph, name)
             if found.layouts is not None:
@@ -117,7 +117,7 @@ def test_hooks(name: str) -> None:
             source = graph.source(sink.shape, name="here")
             given = {sink: ((source, 0, 0, ((sink.size, 1, 1),)),)}
             unwind(graph, name, fixed=given)
-    assert answered > 6
+    assert answered > 4
 
 
 def test_hooks_that_are_views() -> None:

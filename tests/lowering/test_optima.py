@@ -56,7 +56,7 @@ def assert_alike(graph: Graph) -> Lowered:
 @pytest.mark.parametrize("negative", [False, True])
 def test_awkward_graphs(negative: bool) -> None:
     """Small graphs of views of every kind, ragged and square, have the same optimum both ways."""
-    for seed in range(80):
+    for seed in range(50):
         assert_alike(awkward(seed + 10_000 * negative, negative=negative))
 
 
@@ -97,7 +97,7 @@ def test_awkward_graphs_against_exhaustive_search() -> None:
 @pytest.mark.parametrize("family", [mixed, tangle, partial(random_graph, elements=30, ops=14)])
 def test_barrier_order(family: Callable[[int], Graph], monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs with barriers that compete are proved alike, with and without lifting."""
-    for seed in range(36):
+    for seed in range(24):
         graph = family(seed)
         traced = unwind(graph)
         with monkeypatch.context() as patch:
