@@ -176,7 +176,7 @@ class Trainer:
         self.trained = [
             (name, builder.tensors[name])
             for name in _parameters(builder.network)
-            if name in builder.tensors and name in self.floats
+            if name in self.floats and name in builder.tensors and builder.tensors[name].shape
         ]
         self.flowing = {x.index for _, x in self.trained}
         self.found: dict[int, list[Tensor]] = {}
@@ -543,7 +543,7 @@ def read_network(
         Add the backward pass and the update by an optimiser: ``"sgd"``, ``"momentum"`` or
         ``"adam"``, which keep none, one and two states for every trained tensor.  Those are
         the initialisers of floating-point numbers that an output follows from, but for
-        statistics of normalisations.
+        numbers without axes and statistics of normalisations.
 
     Raises
     ------

@@ -336,8 +336,8 @@ def test_element_types_that_are_none(tmp_path: Path) -> None:
 
 def test_gradients_of_products_of_no_matrices(tmp_path: Path) -> None:
     """Operands that have no axes are refused."""
-    product, shape = node("MatMul", "x w"), ()
-    network = model([product], {"x": shape}, constants={"w": np.ones(shape, np.float32)})
+    nodes = [node("ReduceSum", "w", "s", keepdims=0), node("MatMul", "x s")]
+    network = model(nodes, {"x": ()}, constants={"w": np.ones(3, np.float32)})
     value = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ())
     network.graph.output[0].CopyFrom(value)
     assert "a product needs operands" in refused(save(network, tmp_path), training="sgd")

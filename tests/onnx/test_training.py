@@ -299,15 +299,16 @@ def test_pooling_and_softmax(tmp_path: Path) -> None:
 
 
 def test_only_what_an_output_learns_from_is_trained(tmp_path: Path) -> None:
-    """Integers, what only rounded numbers follow from, and shapes have no gradients."""
+    """Numbers without axes are no weights; integers, rounded numbers and shapes get no gradient."""
     nodes = [
         node("Floor", "f", "ff"),
         node("Add", "x w", "h"),
         node("Add", "h ff", "k"),
+        node("Mul", "k c", "l"),
         node("Shape", "s", "n"),
-        node("Expand", "k n"),
+        node("Expand", "l n"),
     ]
-    weights = {"w": (3,), "f": (3,), "s": (2, 3)}
+    weights = {"w": (3,), "f": (3,), "c": (), "s": (2, 3)}
     whole = {"i": ints([1, 2])}
     graph = step(tmp_path, nodes, {"x": (3,)}, weights, constants=whole, outputs=["y", "i"])
     assert trained(graph) == {"w"}
