@@ -33,7 +33,6 @@ from layoutopt.onnx.protobuf import (
     bodies,
     captured,
     copied,
-    is_standard,
     load,
     load_model,
     set_items,
@@ -50,6 +49,7 @@ from layoutopt.onnx.validate import (
     inlined,
     sort_nodes,
 )
+from layoutopt.onnx.weights import sparse_value
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TypeProto
@@ -175,7 +175,7 @@ class Trainer:
         self.floats = _floats(builder.network)
         self.trained = [
             (name, builder.tensors[name])
-            for name in _parameters(builder.network)
+            for name in builder.shaped.weights
             if name in self.floats and name in builder.tensors and builder.tensors[name].shape
         ]
         self.flowing = {x.index for _, x in self.trained}
@@ -199,8 +199,8 @@ class Trainer:
         learned = [(name, w) for name, w in self.trained if w.index in self.found]
         if not learned:
             raise InputError(
-                "there is nothing to train: no output follows from an initialiser; the values of "
-                "Constant nodes are not trained"
+                "there is nothing to train: no output follows from a weight (an initialiser or "
+                "Constant node of floating-point numbers with axes)"
             )
         for name, w in learned:
             self._update(name, w, STATES[training])
@@ -276,20 +276,18 @@ def _backward(placed: AddedNode) -> Backward:
     return type_facts(type_of(placed.proto)).gradient or UNKNOWN
 
 
-def _parameters(network: GraphProto) -> list[str]:
-    """Return the names of a network's initialisers.
+def _weights(network: GraphProto) -> tuple[str, ...]:
+    """Return the names of what may be weights: initialisers and Constant nodes, unless sparse.
 
-    A constant that is filled to a shape that an initialiser gives stands for one: networks are
-    handed on without their weights in this form.
+    A constant that is filled to a shape that one of them gives stands for one: networks are handed
+    on without their weights in this form.
     """
     names = [x.name for x in network.initializer]
+    constants = (x for x in network.node if type_of(x) == "Constant" and sparse_value(x) is None)
+    names += [node.output[0] for node in constants]
     own = set(names)
-    filled = [
-        node.output[0]
-        for node in network.node
-        if node.op_type == "ConstantOfShape" and is_standard(node.domain) and node.input[0] in own
-    ]
-    return names + filled
+    filled = (x for x in network.node if type_of(x) == "ConstantOfShape" and x.input[0] in own)
+    return (*names, *(node.output[0] for node in filled))
 
 
 def _floats(network: GraphProto) -> set[str]:
@@ -542,8 +540,8 @@ def read_network(
     training
         Add the backward pass and the update by an optimiser: ``"sgd"``, ``"momentum"`` or
         ``"adam"``, which keep none, one and two states for every trained tensor.  Those are
-        the initialisers of floating-point numbers that an output follows from, but for
-        numbers without axes and statistics of normalisations.
+        the initialisers and Constant nodes of floating-point numbers that an output follows
+        from, but for numbers without axes and statistics of normalisations.
 
     Raises
     ------
@@ -590,8 +588,9 @@ def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> Sha
     notes = as_runtimes_read(model)[1]
     model = _prepared(model)
     check_nodes(model)
+    weights = _weights(model.graph)  # before shapes that are computed become Constant nodes
     shaped = sized(infer(model, dims), whole)
-    return replace(shaped, notes=(*notes, *shaped.notes))
+    return replace(shaped, notes=(*notes, *shaped.notes), weights=weights)
 
 
 def _prepared(model: ModelProto) -> ModelProto:

@@ -43,6 +43,7 @@ class ShapedModel:
     unmeasured: str = ""  # why no run of the network told the shapes that are not known
     declared: frozenset[str] = frozenset()  # tensors whose shapes follow from no node
     guessed: frozenset[str] = frozenset()  # tensors with sizes that nothing tells, taken for 1
+    weights: tuple[str, ...] = ()  # names of what training may change, as the file has them
 
     def why(self) -> str:
         """Return what strict shape inference has to say, or nothing."""

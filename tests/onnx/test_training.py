@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from layoutopt.base.errors import InputError
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.onnx.protobuf import copied
 from layoutopt.onnx.read import read_network, read_onnx
 from layoutopt.reading import read
-from tests.onnx.networks import FLOAT, Shapes, model, node, pairs, passed_on, save, types
+from tests.onnx.networks import FLOAT, Shapes, model, network, node, pairs, passed_on, save, types
 from tests.onnx.test_whole import FOLDER, NETWORKS
 from tests.support import proved
 
@@ -314,6 +315,74 @@ def test_only_what_an_output_learns_from_is_trained(tmp_path: Path) -> None:
     assert trained(graph) == {"w"}
 
 
+def nodes_for_initialisers(given: ModelProto) -> ModelProto:
+    """Return a network whose initialisers have become Constant nodes."""
+    new = copied(given)
+    known = given.graph
+    made = [node("Constant", "", x.name, value=x) for x in known.initializer]
+    made += [node("Constant", "", x.values.name, sparse_value=x) for x in known.sparse_initializer]
+    del new.graph.initializer[:], new.graph.sparse_initializer[:], new.graph.node[:]
+    new.graph.node.extend([*made, *known.node])
+    return new
+
+
+def with_sparse_weight() -> ModelProto:
+    """Return a network with two weights, of which one is sparse."""
+    found = network("test (float[2,3] x) => (y) { a = MatMul(x, w) y = Add(a, b) }", {"b": (4,)})
+    values = numpy_helper.from_array(np.ones(1, np.float32), "w")
+    places = numpy_helper.from_array(ints([5]), "places")
+    found.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [3, 4]))
+    return found
+
+
+# Networks, and what of each is trained: not numbers without axes, integers, statistics, sparse
+# weights, and what is computed from shapes.
+SAME = [
+    (network("test (float[2,3] x) => (y) { y = Gemm(x, w, b) }", {"w": (3, 4), "b": (4,)}), "w b"),
+    (network("""test (float[2,3] x) => (y) {
+        a = MatMul(x, w) b = Add(a, n) c = Clip(b, n, n) y = Pad(c, p, n) }""",
+     {"w": (3, 4), "n": np.float32(1), "p": ints([0, 1, 0, 1])}), "w"),
+    (network("""test (float[2,3,4,4] x) => (y) {
+        a = Conv(x, w) b = BatchNormalization(a, g, h, m, v) y = Reshape(b, s) }""",
+     {"w": (1, 3, 1, 1), **dict.fromkeys("ghmv", (1,)), "s": ints([2, -1])}), "w g h"),
+    (network("""test (float[2,3] x) => (y) {
+        a = MatMul(x, w) b = Shape(a) c = Cast<to = 1>(b) y = Mul(a, c) }""", {"w": (3, 2)}), "w"),
+    (network("""test (float[2,3] x) => (y) {
+        w = ConstantOfShape(s) a = MatMul(x, w) b = Transpose(v) y = MatMul(a, b) }""",
+     {"s": ints([3, 2]), "v": (5, 2)}), "w v"),
+    (network("""test (float[2,3] x, bool c) => (float[2,4] y) { a = MatMul(x, w) y = If(c) <
+        then_branch = g () => (float[2,4] d) { d = Add(a, b) },
+        else_branch = h () => (float[2,4] e) { e = Mul(a, b) }> }""",
+     {"w": (3, 4), "b": (4,)}), "w b"),
+    (with_sparse_weight(), "b"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "names"), SAME, ids=[str(k) for k in range(len(SAME))])
+@pytest.mark.parametrize("training", [None, "adam"])
+def test_constant_nodes_mean_initialisers(
+    given: ModelProto, names: str, training: str | None, tmp_path: Path
+) -> None:
+    """Placement and training give the same answer, and tensors have the same names."""
+    both = (given, nodes_for_initialisers(given))
+    graphs = [read_onnx(save(one, tmp_path), training=training) for one in both]
+    first, second = map(proved, graphs)
+    assert (first.score, first.bound) == (second.score, second.bound)
+    assert sorted(pairs(graphs[0])) == sorted(pairs(graphs[1]))
+    assert types(graphs[0]) == types(graphs[1])
+    assert trained(graphs[1]) == (set(names.split()) if training else set())
+
+
+def test_constant_nodes_of_functions_are_trained(tmp_path: Path) -> None:
+    weight = numpy_helper.from_array(np.ones((3, 4), np.float32))
+    inside = [node("Constant", "", "w", value=weight), node("MatMul", "a w", "r")]
+    opsets = [helper.make_opsetid("", 17)]
+    function = helper.make_function("my", "Layer", ["a"], ["r"], inside, opsets)
+    given = model([node("Layer", "x", domain="my")], {"x": (2, 3)}, functions=[function])
+    [name] = trained(read_onnx(save(given, tmp_path), training="sgd"))
+    assert name.startswith("w")
+
+
 def test_opaque_gradients_are_listed(tmp_path: Path) -> None:
     """An op type without a backward rule has barriers for gradients, and is named."""
     nodes = [node("MatMul", "x w", "h"), node("CumSum", "h a", "c"), node("Odd", "c", domain="o")]
@@ -436,8 +505,8 @@ def test_nothing_to_train(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read(path, training="sgd")
     assert str(caught.value) == (
-        f"{path}: there is nothing to train: no output follows from an initialiser; the values of "
-        "Constant nodes are not trained"
+        f"{path}: there is nothing to train: no output follows from a weight (an initialiser or "
+        "Constant node of floating-point numbers with axes)"
     )
 
 
