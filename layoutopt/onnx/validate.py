@@ -228,6 +228,12 @@ def inlined(model: ModelProto, kept: Collection[tuple[str, str]] = ()) -> ModelP
     if not model.functions:
         return model
     check_functions(model)
+    model = copied(model)
+    versions = {each.domain: each.version for each in model.opset_import}
+    own = {f.domain for f in model.functions}
+    for each in (each for f in model.functions for each in f.opset_import):
+        if each.domain in own:  # versions mean nothing there, but calls stay where they differ
+            each.version = versions.setdefault(each.domain, each.version)
     try:
         if any(f.attribute_proto for f in model.functions):
             model = _inlined_in_turn(model, kept)
@@ -241,7 +247,6 @@ def _inlined_in_turn(model: ModelProto, kept: Collection[tuple[str, str]]) -> Mo
     """Inline outer functions first, and give calls the defaults that ONNX's inliner leaves out."""
     import onnx.inliner
 
-    model = copied(model)
     while True:
         defaults = {(f.domain, f.name): f.attribute_proto for f in model.functions}
         for node in all_nodes(model.graph):
