@@ -7,7 +7,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -27,6 +27,8 @@ from layoutopt.onnx.protobuf import (
     write_proto,
 )
 from layoutopt.onnx.runtime import CrashError, RunError, Session
+from layoutopt.onnx.validate import inlined
+from layoutopt.onnx.weights import bare_model
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
@@ -104,8 +106,11 @@ class Outputs:
 def random_outputs(model: ModelProto) -> list[str]:
     """Return the names of outputs that depend on random numbers."""
     drawn: set[str] = set()
-    values = known_values(model.graph)
-    for node in model.graph.node:
+    graph = model.graph
+    with suppress(InputError):  # functions that ONNX does not inline are not looked into
+        graph = inlined(bare_model(model)).graph
+    values = known_values(graph)
+    for node in graph.node:
         reads = {*node.input, *captured(node)}
         inside = (other for body in bodies(node) for g in graphs(body) for other in g.node)
         if not drawn.isdisjoint(reads) or any(_draws(x, values) for x in (node, *inside)):
