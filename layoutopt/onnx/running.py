@@ -18,6 +18,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.protobuf import (
+    all_nodes,
     bodies,
     captured,
     copied,
@@ -63,7 +64,7 @@ MOST_DRAWN = 2**24
 """Elements of inputs up to which a further way to draw them is tried."""
 
 PATIENCE = 30.0
-"""Seconds after which no further way to draw inputs is tried."""
+"""Seconds after which no further way to draw inputs is tried, and a Loop may run on them."""
 
 LARGE = 2**20
 """Bytes of an initialiser from which on it is kept in a file of its own."""
@@ -162,11 +163,13 @@ def run_at_random(
     onnxruntime is missing, or can run it with none: then it is :class:`NotRun`, and says why it
     cannot with the first.
     """
+    every = (node for graph in (model.graph, *model.functions) for node in all_nodes(graph))
+    limited = seconds is not None or any(node.op_type == "Loop" for node in every)
     end = time.monotonic() + (PATIENCE if seconds is None else seconds)
     first: NotRun | None = None
     with _session(model, seconds) as session:
         for inputs in _drawn(model, seed):
-            left = None if seconds is None else max(0.0, end - time.monotonic())
+            left = max(0.0, end - time.monotonic()) if limited else None
             try:
                 return inputs, _run(session, inputs, left, types=types)
             except NotRun as error:
