@@ -3,7 +3,8 @@
 ``python -m benchmarks.real_networks [--folder FOLDER] [--only REGEX] [--again] [--write]`` needs
 the extras ``onnx`` and ``networks``.  An export that lies in the folder is not made again, nor is
 it measured again; with ``--again`` it is, but for what other optimisers do.  With ``--packages``,
-networks that packages ship take the place of exports, and no framework is needed.
+networks that packages ship take the place of exports, and no framework is needed; with ``--flax``,
+exports of Flax, which need jax2onnx.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from benchmarks.measure import measure
 from benchmarks.real_networks import packages
-from benchmarks.real_networks.export import Export, exports, write
+from benchmarks.real_networks.export import FLAX, NEWEST, Export, exports, write
 from benchmarks.real_networks.measuring import measured
 from benchmarks.real_networks.table import page, summary, table
 
@@ -29,7 +30,12 @@ EXPORT_SECONDS = 600.0
 """Seconds that an exporter may take."""
 
 TOOLS = ("layoutopt", "onnxruntime", "onnxsim", "onnxslim", "onnx")
-FRAMEWORKS = ("torch", "timm", "transformers", "tensorflow-cpu", "tf2onnx")
+FRAMEWORKS = {
+    "results": ("torch", "timm", "transformers", "tensorflow-cpu", "tf2onnx"),
+    "flax": ("jax", "flax", "jax2onnx"),
+    "packages": (),
+}
+"""What writes the networks of each table."""
 
 
 def row(export: Export | packages.Shipped, folder: Path, again: bool) -> dict[str, Any] | None:
@@ -65,14 +71,20 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="convert once more what was converted")
     parser.add_argument("--write", action="store_true", help="write the page of the documentation")
     parser.add_argument("--packages", action="store_true", help="take networks that packages ship")
+    parser.add_argument("--flax", action="store_true", help="take networks of Flax")
     given = parser.parse_args()
     (given.folder / "converted").mkdir(parents=True, exist_ok=True)
-    every = packages.shipped(given.folder) if given.packages else exports()
+    every: Sequence[Export | packages.Shipped]
+    if given.packages:
+        place, every = "packages", packages.shipped(given.folder)
+    elif given.flax:
+        place, every = "flax", [Export("flax", each, "jax2onnx", NEWEST) for each in FLAX]
+    else:
+        place, every = "results", exports()
     wanted = [each for each in every if re.search(given.only, each.name)]
     rows = [found for each in wanted if (found := row(each, given.folder, given.again))]
-    place = "packages" if given.packages else "results"
     if given.write:
-        told = versions(TOOLS if given.packages else (*TOOLS, *FRAMEWORKS))
+        told = versions((*TOOLS, *FRAMEWORKS[place]))
         text = page(PAGE.read_text("utf-8"), rows, told, place)
         PAGE.write_text(text, "utf-8")
     else:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NEWEST = 23
-"""The newest operator set that PyTorch's exporter writes."""
+"""The newest operator set that exporters write."""
 
 TRANSLATORS = (
     ("torchscript", 17),
@@ -43,6 +43,11 @@ KERAS = (
     *("unet", "unet_layer_norm", "vit", "crnn"),
 )
 
+FLAX = (
+    *("resnet", "mobilenetv3", "densenet", "convnext", "unet", "vit", "mixer", "gpt"),
+    *("resnet_any_batch", "convnext_any_batch", "vit_any_batch"),
+)
+
 
 @dataclass(frozen=True)
 class Export:
@@ -51,7 +56,7 @@ class Export:
     Parameters
     ----------
     framework
-        ``"pytorch"`` or ``"keras"``.
+        ``"pytorch"``, ``"keras"`` or ``"flax"``.
     network
         Its name in the framework's table of networks.
     exporter, opset
@@ -71,7 +76,7 @@ class Export:
 
 
 def exports() -> list[Export]:
-    """Return all exports that the table has."""
+    """Return all exports of PyTorch and Keras."""
     torchscript, dynamo, *tf2onnx = TRANSLATORS
     found = []
     for network in PYTORCH:
@@ -92,6 +97,8 @@ def write(export: Export, folder: Path) -> None:
 
     if export.framework == "pytorch":
         from benchmarks.real_networks.pytorch import exported
+    elif export.framework == "flax":
+        from benchmarks.real_networks.flax import exported
     else:
         from benchmarks.real_networks.keras import exported
     path = folder / f"{export.name}.onnx"
