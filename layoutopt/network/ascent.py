@@ -10,6 +10,7 @@ doubles; whoever takes messages and prices computes the bound that they prove ex
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import floor, inf
@@ -46,7 +47,7 @@ LOOK_FREE, GAIN_FREE = 10, 0.1
 """The same where there are no rows, so that an LP solver and a search get what is left early."""
 
 PADDED = 1e30  # what labels cost that fill up a node's array
-AT_ONCE = 2**20  # entries of tables that are added to at once
+AT_ONCE = 2**18  # entries of tables that are added to at once
 
 LOOKED_FOR, LOOK_AT = 0.3, 1000
 """Labellings take such a share of the effort, in entries of tables that are served, and so much for
@@ -73,11 +74,12 @@ class PricedRows:
 class _Edges:
     """Edges between nodes of two colours whose arrays have equal shapes."""
 
+    number: Numbers  # number of each edge
     first: Numbers  # node of the earlier colour of each edge
     second: Numbers  # node of the later colour
-    one: Numbers  # places of the labels of first nodes, shape (edges, a)
-    two: Numbers  # places of the labels of second nodes, shape (edges, b)
-    table: Floats  # shape (edges, a, b)
+    one: Numbers  # places of the labels of first nodes, shape (a, edges)
+    two: Numbers  # places of the labels of second nodes, shape (b, edges)
+    table: Floats  # shape (a, b, edges)
     to_first: Floats  # messages to first nodes, 0 where arrays are filled up
     to_second: Floats  # messages to second nodes
     moved: Floats  # what the first nodes got when the messages to the second ones were made
@@ -86,25 +88,31 @@ class _Edges:
 
     def send(self, part: Floats) -> tuple[Floats, Floats]:
         """Return new messages to the second nodes, and their least entries, which they lack."""
-        new = self._least(part - self.to_first, 1)
-        least = np.where(self.real_two > 0, new, inf).min(axis=1)
-        return (new - least[:, None]) * self.real_two, least
+        new = self._least(part - self.to_first, 0)
+        least = np.where(self.real_two > 0, new, inf).min(axis=0)
+        return (new - least) * self.real_two, least
 
     def send_back(self, part: Floats) -> Floats:
         """Return new messages to the first nodes."""
-        new = self._least(part - self.to_second, 2)
-        least = np.where(self.real_one > 0, new, inf).min(axis=1)
-        return np.asarray((new - least[:, None]) * self.real_one)
+        new = self._least(part - self.to_second, 1)
+        least = np.where(self.real_one > 0, new, inf).min(axis=0)
+        return np.asarray((new - least) * self.real_one)
 
     def _least(self, moved: Floats, axis: int) -> Floats:
         """Return the least sums of tables and what their nodes give, over labels of one side."""
-        spread = moved[:, :, None] if axis == 1 else moved[:, None, :]
-        step = max(1, AT_ONCE // self.table[0].size)
-        parts = [
-            (self.table[k : k + step] + spread[k : k + step]).min(axis=axis)
-            for k in range(0, len(self.table), step)
-        ]
-        return np.concatenate(parts)
+        labels = self.table.shape[axis]
+        step, found = max(1, AT_ONCE * labels // self.table.size), None
+        for k in range(0, labels, step):
+            at = slice(k, k + step)
+            own = self.table[at] if axis == 0 else self.table[:, at]
+            part = (own + (moved[at, None] if axis == 0 else moved[at])).min(axis=axis)
+            found = part if found is None else np.minimum(found, part)
+        return np.asarray(found)
+
+
+def _add(to: Floats, at: Numbers, amounts: Floats) -> None:
+    """Add amounts at places, some of them more than once; NumPy is slow in two dimensions."""
+    np.add.at(to, at.ravel(), amounts.ravel())
 
 
 class RowAscent:
@@ -152,7 +160,7 @@ class RowAscent:
             self.ends.append((a, b))
         others = np.array([b for near in self.near for b, _ in near], np.int64)
         self.colour = coloured(np.cumsum([0, *map(len, self.near)]), others)
-        groups: dict[tuple[int, int, int, int], list[tuple[int, int, Floats]]] = {}
+        groups: dict[tuple[int, int, int, int], list[tuple[int, int, int, Floats]]] = {}
         self.at: list[tuple[tuple[int, int, int, int], int]] = []
         for a, near in enumerate(self.near):
             for b, table in near:
@@ -163,8 +171,8 @@ class RowAscent:
                     widths = int(self.width[one]), int(self.width[two])
                     key4 = (self.colour[one], self.colour[two], *widths)
                     own = groups.setdefault(key4, [])
-                    self.at.append((key4, len(own)))
-                    own.append((one, two, cells))
+                    own.append((len(self.at), one, two, cells))
+                    self.at.append((key4, len(own) - 1))
         self.groups = {key: self._grouped(key[2:], own) for key, own in sorted(groups.items())}
         places = dict(zip(self.ends, self.at, strict=True))
         self.sent = [
@@ -190,16 +198,18 @@ class RowAscent:
         """Return where an edge's messages to a node are: group, place, and whether to the first."""
         return self.groups[key], at, int(self.groups[key].first[at]) == to
 
-    def _grouped(self, widths: tuple[int, int], edges: list[tuple[int, int, Floats]]) -> _Edges:
-        first = np.array([a for a, _, _ in edges])
-        second = np.array([b for _, b, _ in edges])
-        table = np.zeros((len(edges), *widths))
-        for k, (_, _, own) in enumerate(edges):
-            table[k, : own.shape[0], : own.shape[1]] = own
-        one = self.begin[first][:, None] + np.arange(widths[0])
-        two = self.begin[second][:, None] + np.arange(widths[1])
+    def _grouped(
+        self, widths: tuple[int, int], edges: list[tuple[int, int, int, Floats]]
+    ) -> _Edges:
+        number, first, second = (np.array([edge[k] for edge in edges]) for k in range(3))
+        table = np.zeros((*widths, len(edges)))
+        for k, (*_, own) in enumerate(edges):
+            table[: own.shape[0], : own.shape[1], k] = own
+        one = self.begin[first] + np.arange(widths[0])[:, None]
+        two = self.begin[second] + np.arange(widths[1])[:, None]
         real_one, real_two = ((self.own[at] < PADDED).astype(np.float64) for at in (one, two))
         return _Edges(
+            number=number,
             first=first,
             second=second,
             one=one,
@@ -252,8 +262,8 @@ class RowAscent:
                 continue
             group = self.groups[key]
             second = group.second[k] == b
-            to, back = group.to_second[k], group.to_first[k]
-            table = group.table[k]
+            to, back = group.to_second[:, k], group.to_first[:, k]
+            table = group.table[:, :, k]
             if not second:
                 to, back, table = back, to, table.T
             size, other = len(self.labels[b]), len(self.labels[a])
@@ -356,8 +366,8 @@ class RowAscent:
         """Return what labels cost with all messages."""
         belief = priced.copy()
         for group in self.groups.values():
-            np.add.at(belief, group.one, group.to_first)
-            np.add.at(belief, group.two, group.to_second)
+            _add(belief, group.one, group.to_first)
+            _add(belief, group.two, group.to_second)
         return belief
 
     def _passed(self, priced: Floats, limits: Limits) -> float:
@@ -381,7 +391,7 @@ class RowAscent:
                 new, least = group.send(given)
                 group.moved = (group.to_first - given) * group.real_one
                 total += float(least.sum())
-                np.add.at(belief, group.two, new - group.to_second)
+                _add(belief, group.two, new - group.to_second)
                 group.to_second = new
         return total
 
@@ -391,14 +401,14 @@ class RowAscent:
             belief[at] *= self.share[at]
             for group in groups:
                 new = group.send_back(belief[group.two])
-                np.add.at(belief, group.one, new - group.to_first)
+                _add(belief, group.one, new - group.to_first)
                 group.to_first = new
 
     def _decoded(self, priced: Floats) -> Numbers:
         """Return a labelling: colours in order, each node its best reply; rows do not matter."""
         belief = priced.copy()
         for group in self.groups.values():
-            np.add.at(belief, group.one, group.to_first)
+            _add(belief, group.one, group.to_first)
         chosen = np.zeros(len(self.nodes), np.int64)
         of = np.array(self.colour, np.int64)
         for c, groups in enumerate(self.from_colour):
@@ -406,8 +416,8 @@ class RowAscent:
                 nodes = np.flatnonzero((of == c) & (self.width == width))
                 chosen[nodes] = belief[self.begin[nodes][:, None] + np.arange(width)].argmin(axis=1)
             for group in groups:
-                rows = group.table[np.arange(len(group.first)), chosen[group.first]]
-                np.add.at(belief, group.two, np.minimum(rows, NEVER))
+                rows = group.table[chosen[group.first], :, np.arange(len(group.first))].T
+                _add(belief, group.two, np.minimum(rows, NEVER))
         return chosen
 
     def _least_first(self) -> list[int]:
@@ -442,7 +452,7 @@ class RowAscent:
             for (b, table), (group, at, first) in zip(self.near[k], self.sent[k], strict=True):
                 if chosen[b] < 0:
                     cost, size = np.minimum(table[best], NEVER), table.shape[1]
-                    heard = (group.to_first if first else group.to_second)[at]
+                    heard = (group.to_first if first else group.to_second)[:, at]
                     belief[begins[b] : begins[b] + size] += cost - heard[:size]
         return chosen
 
@@ -457,21 +467,26 @@ class RowAscent:
             for begin, end, amounts in uses:
                 room[begin:end] -= amounts[i]
         weights: dict[tuple[int, int], float] = {}
-        queue = dict.fromkeys(range(len(chosen)))
+        queue = OrderedDict.fromkeys(range(len(chosen)))
         for _ in range(MENDED):
             while queue and not limits.over:
-                k = next(iter(queue))
-                del queue[k]
+                k, _ = queue.popitem(last=False)
                 if self._moved(k, chosen, room, weights):
                     queue.update(dict.fromkeys([b for b, _ in self.near[k]]))
-            for a, near in enumerate(self.near):
-                for b, table in near:
-                    if a < b and table[chosen[a], chosen[b]] == inf:
-                        weights[a, b] = weights[b, a] = 2 * weights.get((a, b), NEVER)
-                        queue.update({a: None, b: None})
+            for a, b in self._forbidden(chosen):
+                weights[a, b] = weights[b, a] = 2 * weights.get((a, b), NEVER)
+                queue.update({a: None, b: None})
             if not queue or limits.over:
                 break
         return chosen
+
+    def _forbidden(self, chosen: list[int]) -> list[tuple[int, int]]:
+        """Return the edges whose labels a labelling may not have together."""
+        now, found = np.array(chosen, np.int64), [np.zeros(0, np.int64)]
+        for group in self.groups.values():
+            costs = group.table[now[group.first], now[group.second], np.arange(len(group.first))]
+            found.append(group.number[costs == inf])
+        return [self.ends[edge] for edge in np.sort(np.concatenate(found)).tolist()]
 
     def _moved(
         self, k: int, chosen: list[int], room: Floats, weights: dict[tuple[int, int], float]
@@ -506,6 +521,6 @@ class RowAscent:
         for (a, b), (key, k) in zip(self.ends, self.at, strict=True):
             group, size = self.groups[key], len(self.labels[b])
             second = group.second[k] == b
-            sent = (group.to_second if second else group.moved)[k, :size].tolist()
+            sent = (group.to_second if second else group.moved)[:size, k].tolist()
             messages.append(([0.0] * len(self.labels[a]), sent))
         return Relaxed(point, messages, self.prices.tolist(), self.bound)
