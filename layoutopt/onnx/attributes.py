@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -100,11 +101,16 @@ def _value(attribute: AttributeProto) -> Any:
     if attribute.sparse_tensors or attribute.type_protos:
         return None
     value = helper.get_attribute_value(attribute)
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    if isinstance(value, int | float | str):
-        return value
+    if isinstance(value, bytes | int | float | str):
+        return _plain(value)
     try:
-        return tuple(v.decode(errors="replace") if isinstance(v, bytes) else v for v in value)
+        return tuple(map(_plain, value))
     except TypeError:  # types and sparse tensors
         return None
+
+
+def _plain(value: Any) -> Any:
+    """Return bytes as a text, and each NaN as one object: attributes that hold it are equal."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return math.nan if value != value else value
