@@ -8,6 +8,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from layoutopt.base.errors import InputError, errors_at
+from layoutopt.conversion.rules.op import LATEST
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.onnx.protobuf import (
     all_nodes,
@@ -86,7 +87,8 @@ def as_runtimes_read(model: ModelProto) -> tuple[ModelProto, list[str]]:
     """Return a network as runtimes read it, and a line for each node that is not well-formed.
 
     tf2onnx gives some Identity a shape as well where its own optimiser is off: it reads one input.
-    The default axes of MeanVarianceNormalization, which ONNX's inference forgets, are stated.
+    The default axes of MeanVarianceNormalization, which ONNX's inference forgets, are stated, and
+    so is a version of ONNX's operator set where no node needs one.
     """
     from onnx import helper
 
@@ -99,9 +101,13 @@ def as_runtimes_read(model: ModelProto) -> tuple[ModelProto, list[str]]:
         meant = (node for node in every if type_of(node) == "MeanVarianceNormalization")
         return [node for node in meant if not node.attribute]
 
-    if not surplus(model) and not unstated(model):
+    standard = any(is_standard(node.domain) for node in all_nodes(model.graph))
+    told = standard or "" in versions_of(model) or not model.graph.node
+    if told and not surplus(model) and not unstated(model):
         return model, []
     new = copied(model)
+    if not told:
+        new.opset_import.append(helper.make_opsetid("", LATEST))
     notes = []
     for node in surplus(new):
         names = ", ".join(map(repr, node.input[1:]))

@@ -20,10 +20,10 @@ from layoutopt.onnx.protobuf import (
     drop_data,
     element_count,
     graphs,
-    is_standard,
     set_items,
     sparse_as_inputs,
     type_of,
+    versions_of,
 )
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def dense_constants(model: ModelProto, graph: GraphProto) -> None:
     """Give small sparse constants their zeros, and let nodes make those that are large."""
     from onnx import helper, numpy_helper
 
-    [version] = [x.version for x in model.opset_import if is_standard(x.domain)]
+    version = versions_of(model)[""]
     inputs = {value.name for value in graph.input}
     kept, made = list[Any](), list[Any]()
     for sparse in graph.sparse_initializer:

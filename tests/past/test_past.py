@@ -15,6 +15,7 @@ from onnx.shape_inference import infer_shapes
 
 import layoutopt
 from layoutopt.certify.conversion import Asked, certify, check_certificate
+from layoutopt.onnx.protobuf import set_items
 from layoutopt.onnx.read import read_network
 from layoutopt.onnx.running import run
 from layoutopt.onnx.transposes import transposes
@@ -315,3 +316,18 @@ def test_a_normalisation_of_onnxruntime_in_the_domain_of_onnx() -> None:
     )
     result = layoutopt.convert(model, check=True)
     assert (result.after.transforms, result.partial) == (0, False)
+
+
+@pytest.mark.parametrize("told", [0, 2])
+def test_operator_sets_told_twice_or_not_at_all(told: int) -> None:
+    """Converters of trees write such networks, and an Identity becomes one of two equal results."""
+    model = network(
+        """g (float[2,3] x) => (float[2,3] y, float[2,3] z)
+        { y = ai.onnx.ml.Normalizer(x) z = ai.onnx.ml.Normalizer(x) }""",
+        domains=["ai.onnx.ml"],
+    )
+    standard, other = model.opset_import
+    set_items(model.opset_import, [standard] * told + [other])
+    result = layoutopt.convert(model, check=True)
+    assert (result.notes, result.difference) == ((), 0)
+    assert [node.op_type for node in result.model.graph.node] == ["Normalizer", "Identity"]
