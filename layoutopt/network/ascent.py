@@ -100,6 +100,7 @@ class _Edges:
 
     def _least(self, moved: Floats, axis: int) -> Floats:
         """Return the least sums of tables and what their nodes give, over labels of one side."""
+        moved = np.asarray(moved, order="C" if self.table.flags.c_contiguous else "F")
         labels = self.table.shape[axis]
         step, found = max(1, AT_ONCE * labels // self.table.size), None
         for k in range(0, labels, step):
@@ -203,6 +204,8 @@ class RowAscent:
     ) -> _Edges:
         number, first, second = (np.array([edge[k] for edge in edges]) for k in range(3))
         table = np.zeros((*widths, len(edges)))
+        if len(edges) < widths[1]:  # the longer of these axes lies along memory
+            table = np.moveaxis(np.zeros((len(edges), *widths)), 0, -1)
         for k, (*_, own) in enumerate(edges):
             table[: own.shape[0], : own.shape[1], k] = own
         one = self.begin[first] + np.arange(widths[0])[:, None]
