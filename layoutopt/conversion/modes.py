@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import permutations
+from itertools import chain, permutations
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -36,6 +36,7 @@ from layoutopt.layout.factors import (
     Order,
     axis_of,
     compact,
+    dim_of,
     dim_size,
     factor_of,
     has_factors,
@@ -71,7 +72,8 @@ class Mode:
     # how the op is written then, where that is not ONNX's way
     layouts: OperandLayouts | None = None
     time: int = 0  # what it costs, in femtoseconds
-    # `entries`, `operands`, `type`: as in :class:`~layoutopt.conversion.rules.operator.Remapped`
+    # `entries`, `operands`, `type`: as in :class:`~layoutopt.conversion.rules.operator.Remapped`; a
+    # MatMul of three operands adds the third to the product
     entries: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     operands: Permutation | None = None
     type: str = ""
@@ -225,10 +227,11 @@ def key_of(op: Op) -> Key:
 
 def _distinct(op: Op, extended: bool) -> Iterator[Mode]:
     seen = set()
-    for remapped in _remapped(op, extended):
-        if _moves_unknown(op, remapped):
-            continue
-        mode = _permuted(op, remapped)
+    ways = (way for way in _remapped(op, extended) if not _moves_unknown(op, way))
+    shape = op.output_shapes[0] if op.type == "MatMul" else None
+    orders = permutations(range(len(shape))) if shape and len(shape) <= MOST_AXES else ()
+    batches = (_batches(op, len(op.inputs), order_of(axes, shape or ())) for axes in orders)
+    for mode in chain((_permuted(op, way) for way in ways), *batches):
         if mode.orders not in seen:
             seen.add(mode.orders)
             yield mode
@@ -414,11 +417,11 @@ def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> lis
         return []  # what is cut is written as a Reshape, which leaves one size open
     if op.type in VIEWS:
         found = [None if padded_axes(order, shape) else _view(op, slot, order)]
-    elif not has_factors(order):
+    elif op.type in ("Gemm", "MatMul") and not padded_axes(order, shape):
+        found = [_product(op, mode, slot, order, shape) for mode in whole]
+        found += _batches(op, slot, order)
+    elif not has_factors(order) or op.type in ("Gemm", "MatMul"):
         found = []
-    elif op.type in ("Gemm", "MatMul"):
-        padded = padded_axes(order, shape)
-        found = [None if padded else _product(op, mode, slot, order, shape) for mode in whole]
     else:
         found = [sliced(op, slot, order)]
     return list({mode.orders: mode for mode in found[::-1] if mode is not None}.values())
@@ -568,3 +571,49 @@ def _letters(op: Op) -> dict[int, tuple[str, ...]] | None:
             return None
         found[2] = result
     return {**found, len(op.inputs): result}
+
+
+BROADCASTS = 7
+"""The version of the operator set since which Add broadcasts as Gemm does."""
+
+
+def _batches(op: Op, slot: int, order: Order) -> Iterator[Mode]:
+    """Yield a MatMul or Gemm as products of one matrix and each matrix of a batch.
+
+    The batch is what stands before the axis that is summed over, in an order of one operand; what
+    stands behind it are columns.  So it is in the result.  These are axes, or parts of one, that
+    the other operand does not have.  A Gemm becomes a MatMul, behind which its bias is added.
+    """
+    letters, count = _letters(op) or {}, len(op.inputs)
+    shapes = [shape or () for shape in (*op.input_shapes, *op.output_shapes)]
+    names = {n: own[len(own) - len(shapes[n]) :] for n, own in letters.items()}
+    scaled = any(op.attributes.get(name, 1) != 1 for name in ("alpha", "beta"))
+    old = op.type == "Gemm" and op.opset < BROADCASTS
+    for matrix, batch, kept in ((1, 0, "n"), (0, 1, "m")) if not scaled and not old else ():
+        if slot not in (batch, count) or len(names.get(matrix, ())) != 2 or 1 in shapes[matrix]:
+            continue
+        found = [names[slot][axis_of(item)] for item in order]
+        middle = kept if slot == count else "k"
+        at = found.index(middle) if middle in found[:-1] else -1
+        is_open = _is_open(shapes[batch]) or _is_open(shapes[count])
+        if at < 0 or is_open or found.count(middle) > 1:
+            continue
+        forms: list[Form | None] = [None] * (count + 1)
+        for n, own in names.items():
+            axes = {name: axis for axis, name in enumerate(own) if shapes[n][axis] != 1}
+            new = {axis: axes[name] for axis, name in enumerate(names[slot]) if name in axes}
+            sides = order[:at], order[at + 1 :]
+            front, back = (
+                renamed_order(tuple(i for i in side if axis_of(i) in new), new) for side in sides
+            )
+            centre = axes.get("k" if n == batch else kept, -1)
+            forms[n] = (*front, centre, dim_of(back, shapes[n])) if axes else None
+        forms[matrix] = names[matrix].index(kept), names[matrix].index("k")
+        mode = mode_of(op, {}, tuple(forms[:count]), (forms[count],))
+        operands = (matrix, batch, 2) if op.has(2) else (matrix, batch)
+        yield replace(mode, operands=operands, type="MatMul" if op.type == "Gemm" else "")
+
+
+def _is_open(shape: Shape) -> bool:
+    """Return whether a Reshape cannot tell a shape: it leaves one size open, and copies for 0."""
+    return 0 in shape or sum(not isinstance(size, int) for size in shape) > 1

@@ -494,6 +494,13 @@ class _Writing:
             layouts=mode.layouts,
         )
         sizes = [self.old.tensors[n].element_bytes if n else None for n in op.outputs]
+        if changed.type == "MatMul" and len(read) == 3:
+            name, shapes = self.names.new(f"{op.outputs[0]}_product"), changed.input_shapes
+            product = replace(changed, inputs=read[:2], outputs=(name,), input_shapes=shapes[:2])
+            self.new.add(product, sizes)
+            shapes = (*changed.output_shapes, shapes[2])
+            changed = replace(changed, type="Add", inputs=(name, read[2]), input_shapes=shapes)
+            changed = replace(changed, name=self.names.op(f"add_{name}"))
         self.new.add(changed, sizes)
 
     def _result(self, op: Op, n: int) -> tuple[str, Shape | None]:

@@ -216,6 +216,9 @@ def _permutations(op: Op) -> list[Mode]:
             for side, shapes in ((way.inputs, op.input_shapes), (way.outputs, op.output_shapes))
         )
         ways.append(mode_of(op, way.attributes, inputs, outputs))
+    for axes in permutations(range(rank)) if op.type == "MatMul" else ():
+        order = order_of(axes, op.output_shapes[0] or ())
+        ways += further_modes(op, len(op.inputs), order, ways[:1])
     return ways
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,34 @@ def test_equally_good_choices_leave_ops_as_they_are(ops: int) -> None:
     found = convert_graph(graph)
     assert found.after.transforms == 1
     assert not found.changed
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_products_of_images(seed: int) -> None:
+    """Linear layers between transposes, on images or on the matrix that a Reshape makes of them."""
+    draw, graph = Random(seed), ConversionGraph("images")
+    first = tuple(draw.choice([1, 2, 2, 3]) for _ in range(draw.randint(3, 4)))
+    given = graph.input("x", first)
+    y = graph.op("Transpose", [given], {"perm": tuple(draw.sample(range(len(first)), len(first)))})
+    *sizes, channels = graph.tensors[y].shape or ()
+    flags = {"transA": draw.randint(0, 1), "transB": draw.randint(0, 1)}
+    kind, matrix = draw.choice([("Gemm", True), ("MatMul", True), ("MatMul", False)])
+    if matrix:
+        y = graph.op("Reshape", [y], {"shape": (-1, channels)})
+    weights = (2, channels) if kind == "Gemm" and flags["transB"] else (channels, 2)
+    make = draw.choice([graph.constant, graph.input])
+    operands = [y, make("w", weights)]
+    if kind == "Gemm":
+        operands[0] = graph.op("Transpose", [y], {"perm": (1, 0)}) if flags["transA"] else y
+        bias = draw.choice([None, (), (2,), (1, 2), (prod(sizes), 1), (prod(sizes), 2)])
+        operands += [] if bias is None else [make("b", bias)]
+    y = graph.op(kind, operands, flags if kind == "Gemm" else {})
+    if matrix:
+        y = graph.op("Reshape", [y], {"shape": (*sizes, 2)})
+    last = tuple(draw.sample(range(len(first)), len(first)))
+    graph.output(graph.op("Transpose", [graph.op("Relu", [y])], {"perm": last}))
+    _exact(graph, ["count,changed,bytes", "bytes,count"][seed % 2], seed % 5 == 0)
+    _same(graph, convert_graph(graph), arrays_of(graph, seed))
 
 
 def _exact(graph: ConversionGraph, objective: str, free_io: bool) -> None:

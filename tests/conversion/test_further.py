@@ -133,6 +133,9 @@ OPS = {
     "gemm turned": one("Gemm", (12, 6), (4, 12), transA=1, transB=1),
     "gemm with rows": one("Gemm", (6, 12), (12, 4), (6, 1)),
     "gemm with columns": one("Gemm", (6, 12), (12, 4), (4,)),
+    "gemm with a row": one("Gemm", (12, 6), (6, 4), (1, 4), opset=7),
+    "gemm with a number": one("Gemm", (12, 6), (6, 4), ()),
+    "gemm with all": one("Gemm", (12, 6), (6, 8), (12, 8), alpha=1.0),
     "matmul": one("MatMul", (2, 6, 12), (12, 4)),
     "matmul as gemm": replace(one("MatMul", (6, 12), (12, 4)), element_type="float"),
     "matmul of batches": one("MatMul", (4, 6, 12), (2, 4, 12, 4)),
@@ -178,9 +181,12 @@ def _same(op: Op, mode: Mode) -> None:
     wanted = results_of(op, given)
     inputs = [_formed(x, form) for x, form in zip(given, mode.inputs, strict=True)]
     inputs = [inputs[n] for n in mode.operands or range(len(inputs))]
-    shapes, kind = tuple(x.shape for x in inputs), mode.type or op.type
-    changed = replace(op, type=kind, attributes=mode.attributes, input_shapes=shapes)
+    kind = mode.type or op.type
+    bias = inputs.pop() if kind == "MatMul" and len(inputs) > 2 else 0
+    shapes, names = tuple(x.shape for x in inputs), op.inputs[: len(inputs)]
+    changed = replace(op, type=kind, attributes=mode.attributes, inputs=names, input_shapes=shapes)
     found = results_of(changed, inputs)
+    found = [each + bias for each in found] if kind == "MatMul" else found
     for a, b, form in zip(wanted, found, mode.outputs, strict=True):
         np.testing.assert_allclose(b, _formed(a, form), rtol=1e-12)
 
@@ -202,6 +208,9 @@ BLOCKS: Order = (0, AxisFactor(1, 4, 3), 2, 3, AxisFactor(1, 1, 4))
 BEHIND: Order = (AxisFactor(1, 4, 3), 2, 3, 0, AxisFactor(1, 1, 4))
 """The same with N next to the channels inside."""
 
+IMAGES: Order = (AxisFactor(0, 3, 2), 1, AxisFactor(0, 1, 3))
+"""Channels behind the number of the image, and in front of its pixels."""
+
 NO_MODES: dict[str, tuple[Op, int, Order]] = {
     "axes in another order, no parts": (OPS["relu"], 0, (0, 2, 3, 1)),
     "a shape that is computed": (one("Reshape", C, (3,), out=("N", 12, 12)), 0, BLOCKS),
@@ -220,6 +229,10 @@ NO_MODES: dict[str, tuple[Op, int, Order]] = {
         0,
         (0, AxisFactor(1, 1, 4), AxisFactor(1, 4, 3)),
     ),
+    "a scaled product": (one("Gemm", (6, 12), (12, 4), alpha=2.0), 0, IMAGES),
+    "before Add broadcasts": (one("Gemm", (6, 12), (12, 4), (4,), opset=6), 0, IMAGES),
+    "a single column": (one("Gemm", (6, 12), (12, 1)), 0, IMAGES),
+    "no columns": (one("MatMul", (6, 12), (12, 0)), 0, IMAGES),
     "scales": (OPS["quantise channels"], 1, (AxisFactor(0, 1, 4), AxisFactor(0, 4, 3))),
     "an unknown operand": (one("Concat", C, None, axis=0, out=(4, 12, 3, 4)), 0, BLOCKS),
     "pads that are computed": (one("Pad", C, (8,), out=(2, 12, 4, 4)), 0, BLOCKS),
