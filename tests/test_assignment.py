@@ -81,7 +81,7 @@ def test_fixed_equals_pairs_of_huge_value(family, solver: str) -> None:
     Where these pairs cannot all be earned, barrier order is broken, and ``fixed`` is refused.
     """
     kinds = {"kept": 0, "refused": 0}
-    for seed in range(30 if solver == "auto" else 18):
+    for seed in range(40 if solver == "auto" else 24):
         graph = family(seed)
         given = some_layouts(graph, seed)
         forced, worth = as_pairs(graph, given)
@@ -100,7 +100,7 @@ def test_fixed_equals_pairs_of_huge_value(family, solver: str) -> None:
         for name, array in given.items():
             assert (lie[name][array >= 0] == array[array >= 0]).all(), (seed, name)
     assert kinds["kept"] > 10
-    assert kinds["refused"] > 1 or family is mixed
+    assert kinds["refused"] > 2 or family is mixed
 
 
 def test_greedy0_keeps_what_is_given() -> None:
