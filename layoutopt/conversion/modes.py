@@ -417,13 +417,13 @@ def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> lis
         return []  # what is cut is written as a Reshape, which leaves one size open
     if op.type in VIEWS:
         found = [None if padded_axes(order, shape) else _view(op, slot, order)]
-    elif op.type in ("Gemm", "MatMul") and not padded_axes(order, shape):
-        found = [_product(op, mode, slot, order, shape) for mode in whole]
-        found += _batches(op, slot, order)
-    elif not has_factors(order) or op.type in ("Gemm", "MatMul"):
+    elif op.type not in ("Gemm", "MatMul"):
+        found = [sliced(op, slot, order) if has_factors(order) else None]
+    elif padded_axes(order, shape):
         found = []
     else:
-        found = [sliced(op, slot, order)]
+        found = [_product(op, mode, slot, order, shape) for mode in whole]
+        found += _batches(op, slot, order)
     return list({mode.orders: mode for mode in found[::-1] if mode is not None}.values())
 
 

@@ -164,12 +164,12 @@ def run_at_random(
     cannot with the first.
     """
     every = (node for graph in (model.graph, *model.functions) for node in all_nodes(graph))
-    limited = seconds is not None or any(node.op_type == "Loop" for node in every)
+    patience = PATIENCE if any(node.op_type == "Loop" for node in every) else None
     end = time.monotonic() + (PATIENCE if seconds is None else seconds)
     first: NotRun | None = None
     with _session(model, seconds) as session:
         for inputs in _drawn(model, seed):
-            left = max(0.0, end - time.monotonic()) if limited else None
+            left = patience if seconds is None else max(0.0, end - time.monotonic())
             try:
                 return inputs, _run(session, inputs, left, types=types)
             except NotRun as error:
