@@ -191,9 +191,11 @@ class _Call:
         compare = self.wanted.compare and found.attempt is not None
         heuristics = _heuristics(trial, self.wanted, self.limits, found) if compare else {}
         self.clock.end("heuristics")
+        others: dict[str, int | None] = {}
         if self.wanted.peers:
             self.limits.report("asking other optimisers")
-        others = peer_transposes(self.given.model) if self.wanted.peers else {}
+            others, unknown = peer_transposes(self.given.model)
+            trial.notes += unknown
         self.clock.end("peers")
         return self._whole(trial, attempt, heuristics, others)
 

@@ -211,7 +211,7 @@ def _tallies(result: ConversionResult) -> list[list[str]]:
     both = [("before", result.before), ("after", result.after), *result.heuristics.items()]
     rows = [[name, f"{t.transforms:,}", f"{t.bytes:,}", f"{t.free:,}"] for name, t in both]
     for name, count in result.peers.items():
-        rows.append([name, "not installed" if count is None else f"{count:,}", "-", "-"])
+        rows.append([name, "-" if count is None else f"{count:,}", "-", "-"])
     return rows
 
 

@@ -39,7 +39,8 @@ class ConversionResult:
     heuristics
         What the transforms cost that each heuristic leaves, by name; none without a comparison.
     peers
-        How many transposes other optimisers leave, by name; None for one that is not there.
+        How many transposes other optimisers leave, by name; None for one that is not installed or
+        fails, as notes say.
     seconds
         Wall-clock seconds by phase.
     seed

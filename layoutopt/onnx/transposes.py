@@ -18,7 +18,7 @@ from layoutopt.onnx.declared import Declared, types_of
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.protobuf import all_nodes, bodies, is_standard, write_proto
 from layoutopt.onnx.result import PREFIX
-from layoutopt.onnx.running import large_tensors, not_run
+from layoutopt.onnx.running import NotRun, large_tensors, not_run
 from layoutopt.onnx.runtime import POLL, RunError, Session
 from layoutopt.onnx.types import rounds_of, shape_of, turned_axes, typed
 from layoutopt.onnx.weights import light_model, overridable
@@ -136,24 +136,33 @@ def optimised_transposes(model: ModelProto) -> int:
             raise not_run(error, "load it") from None
 
 
-def peer_transposes(model: ModelProto) -> dict[str, int | None]:
-    """Return how many transposes other optimisers leave, None for one that is not installed.
+def peer_transposes(model: ModelProto) -> tuple[dict[str, int | None], list[str]]:
+    """Return how many transposes other optimisers leave, and why some are not known.
 
-    Raises ``InputError`` if one of them fails, or onnxruntime is missing.
+    The number is None for one that is not installed or fails.  Raises ``InputError`` if
+    onnxruntime is missing.
     """
     import onnx
 
-    found: dict[str, int | None] = {"onnxruntime": optimised_transposes(model)}
+    found: dict[str, int | None] = {"onnxruntime": None}
+    notes = []
+    try:
+        found["onnxruntime"] = optimised_transposes(model)
+    except NotRun as error:
+        notes.append(str(error))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         write_proto(model, path, large_tensors(model))
         for package, entry in (("onnxslim", "slim"), ("onnxsim", "simplify")):
             found[package] = None
-            if find_spec(package) is not None:
+            try:
                 _optimise_alone(package, entry, path)
-                optimised = onnx.load(path.with_suffix(".new"), load_external_data=False)
-                found[package] = transposes(optimised)
-    return found
+            except InputError as error:
+                notes.append(str(error))
+                continue
+            optimised = onnx.load(path.with_suffix(".new"), load_external_data=False)
+            found[package] = transposes(optimised)
+    return found, notes
 
 
 _OPTIMISE = """
@@ -167,8 +176,10 @@ onnx.save(found[0] if isinstance(found, tuple) else found, output)
 def _optimise_alone(package: str, entry: str, path: Path) -> None:
     """Let another optimiser write what it leaves of a network, in a process that may crash.
 
-    Raises ``InputError`` if it does, or fails.
+    Raises ``InputError`` if it does, fails, or is not installed.
     """
+    if find_spec(package) is None:
+        raise InputError(f"{package} is not installed")
     output, said = path.with_suffix(".new"), path.with_suffix(".txt")
     words = ["-c", _OPTIMISE, package, entry, str(path), str(output)]
     with said.open("wb") as file, start_python(words, file) as process:
