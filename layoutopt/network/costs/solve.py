@@ -22,6 +22,7 @@ from layoutopt.network.costs.reductions import (
     own_labels,
     reduce,
 )
+from layoutopt.network.costs.tabu import tabu_search
 from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all, work_of
 from layoutopt.network.cuts import cut_part, two_labels
 from layoutopt.network.elimination import branch_and_bound
@@ -164,8 +165,8 @@ TURN, LONGER = 0.25, 4.0
 """Effort of the first turn of each search, see ``Limits.turn``, and how much longer the next is."""
 
 STEPS = 8 * 10**6  # steps of branching for an effort of 1
-SHARE, POLISHED = 0.4, 0.1
-"""Shares of the time that a relaxation gets, and the first improvement of labels."""
+SHARE, IMPROVED = 0.4, 0.1
+"""Shares of the time that a relaxation gets, and the first two improvements of labels."""
 
 PART = 60
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
@@ -453,19 +454,21 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
 
 def improved(work: Work, labels: list[int], limits: Limits) -> list[int]:
-    """Improve the labels of most nodes at once; those of a dense problem, then part by part."""
+    """Improve the labels of most nodes at once; then, in a dense problem, one by one and in parts.
+
+    A dense problem that is such a part itself is left to others then.
+    """
     if not dense(work, limits.seed):
         return polish(work, labels, limits)
-    return rebuild(work, polish(work, labels, limits.within(POLISHED * limits.left)), limits)
+    labels = polish(work, labels, limits.within(IMPROVED * limits.left))
+    if limits.counted <= TURN:
+        return labels
+    labels = tabu_search(work, labels, limits.within(IMPROVED * limits.left))
+    return rebuild(work, labels, limits)
 
 
 def rebuild(work: Work, labels: list[int], limits: Limits) -> list[int]:
-    """Solve small parts, all other nodes keeping their labels; return the labels then.
-
-    A problem that is such a part itself is left alone.
-    """
-    if limits.counted <= TURN:
-        return labels
+    """Solve small parts, all other nodes keeping their labels; return the labels then."""
     labels, pairs = list(labels), cells(work)
     if pairs <= MOST_CELLS:  # search leads to nothing in larger ones
         limits = limits.within(SHARE * limits.left)

@@ -1,0 +1,172 @@
+"""Tabu search: step by step one node changes its label, even if all changes cost more.
+
+A label that a node has given up is forbidden to it for some steps, unless it leads to less than
+all labellings so far (Glover, *Tabu search, part I*, ORSA J. Computing 1, 1989; for labellings
+Hertz and de Werra, *Using tabu search techniques for graph coloring*, Computing 39, 1987).
+Forbidden pairs cost a penalty, which grows while labellings have some and falls while they have
+none (Gendreau, Hertz and Laporte, *A tabu search heuristic for the vehicle routing problem*,
+Management Science 40, 1994).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.base.limits import Limits
+from layoutopt.network.costs.work import Cost, Work
+from layoutopt.network.problem import IntArray
+
+Floats = NDArray[np.float64]
+
+TENURE, SPREAD = 10, 3
+"""A label is forbidden for so many steps, and up to a ``SPREAD``-th of the nodes more."""
+
+QUIET, SHAKEN = 40, 6
+"""Steps without a better labelling, for each label, until the search ends or labels are shaken."""
+
+SHARE = 10
+"""Of so many nodes one takes a label at random where labels are shaken."""
+
+STREAK, FACTOR = 10, 1.5
+"""After so many labellings in a row, all allowed or none, the penalty changes by this factor."""
+
+ENTRIES = 2**22
+"""Most entries of tables, of 9 bytes each."""
+
+POLLED = 64
+"""Steps after which limits are looked at."""
+
+STEPS = 8_000
+"""Steps for an effort of 1."""
+
+
+def tabu_search(work: Work, labels: list[int], limits: Limits) -> list[int]:
+    """Return the best allowed labelling of what is left that is found from an allowed one.
+
+    It ends when it has found nothing better for long.
+    """
+    tables = _Tables(work)
+    if tables.pairs.size > ENTRIES:
+        return labels
+    search = _Search(tables, Random(limits.seed), [labels[u] for u in tables.nodes])
+    labels = list(labels)
+    shaken, quiet = (n * tables.labels for n in (SHAKEN, QUIET))
+    since = 0
+    while since < quiet:
+        for _ in range(POLLED):
+            since += 1
+            if search.step():
+                since = 0
+            elif since % shaken == 0:
+                search.shake()
+        if since < POLLED:
+            for u, label in zip(tables.nodes, search.best_labels, strict=True):
+                labels[u] = int(label)
+            limits.report("local search", int(work.value(labels)), work.bound())
+        limits.spend(POLLED / STEPS)
+        if limits.over:
+            break
+    return labels
+
+
+class _Tables:
+    """The costs of a problem as arrays, with as many labels for all nodes, numbered anew."""
+
+    def __init__(self, work: Work) -> None:
+        self.nodes = work.left()
+        self.labels = sum(len(work.labels(u)) for u in self.nodes)
+        place = {u: k for k, u in enumerate(self.nodes)}
+        width = max(len(work.costs[u]) for u in self.nodes)
+        self.own = _padded([work.costs[u] for u in self.nodes], width)
+        every = {id(table): table for u in self.nodes for table in work.near[u].values()}
+        number = {key: k for k, key in enumerate(every)}
+        near = [work.near[u] for u in self.nodes]
+        self.near = [np.array([place[v] for v in each], np.int64) for each in near]
+        # the numbers of the tables that a node and these neighbours have
+        self.table = [np.array([number[id(t)] for t in n.values()], np.int64) for n in near]
+        self.pairs = np.full((len(every), width, width), inf)
+        for k, table in enumerate(every.values()):
+            self.pairs[k, : len(table)] = _padded(table, width)
+        self.forbidden = np.isinf(self.pairs)
+        self.pairs[self.forbidden] = 0
+
+
+def _padded(rows: Sequence[Sequence[Cost]], width: int) -> Floats:
+    return np.array([(*row, *[inf] * (width - len(row))) for row in rows], np.float64)
+
+
+class _Search:
+    """A labelling that changes, and what each label of each node costs beside it."""
+
+    def __init__(self, tables: _Tables, draw: Random, labels: Sequence[int]) -> None:
+        self.tables, self.draw = tables, draw
+        self.every = np.arange(len(labels))
+        self.penalty = max(1.0, float(np.abs(tables.pairs).max(initial=0)))
+        self.limited = bool(tables.forbidden.any())
+        self.number, self.until = 0, np.zeros(tables.own.shape, np.int64)
+        self.streak = 0  # allowed labellings in a row, or, below 0, others
+        self._take(np.array(labels))
+        self.best, self.best_labels = self.cost, self.labels.copy()
+
+    def _take(self, labels: IntArray) -> None:
+        """Begin anew with a labelling."""
+        tables, self.labels = self.tables, labels
+        self.costs, self.clashes = tables.own.copy(), np.zeros(tables.own.shape, np.int64)
+        for u, label in enumerate(labels):
+            self.costs[tables.near[u]] += tables.pairs[tables.table[u], label]
+            self.clashes[tables.near[u]] += tables.forbidden[tables.table[u], label]
+        own, chosen = tables.own[self.every, labels], self.costs[self.every, labels]
+        self.cost = float((own + chosen).sum()) / 2
+        self.clashing = int(self.clashes[self.every, labels].sum()) // 2
+
+    def step(self) -> bool:
+        """Change the label of one node; return whether no labelling was better."""
+        at = self.every, self.labels
+        costs = self.costs - self.costs[at][:, None]
+        clashes = self.clashes - self.clashes[at][:, None]
+        worth = costs + self.penalty * clashes if self.limited else costs
+        better = (self.cost + costs < self.best) & (self.clashing + clashes == 0)
+        worth = np.where((self.until <= self.number) | better, worth, inf)
+        worth[at] = inf
+        u, label = divmod(int(worth.argmin()), worth.shape[1])
+        self.number += 1
+        if worth[u, label] == inf:
+            return False
+        before = self.labels[u]
+        spread = len(self.labels) // SPREAD + 1
+        self.until[u, before] = self.number + TENURE + self.draw.randrange(spread)
+        self.cost += float(costs[u, label])
+        self.clashing += int(clashes[u, label])
+        self.labels[u] = label
+        tables = self.tables
+        near, table = tables.near[u], tables.table[u]
+        self.costs[near] += tables.pairs[table, label] - tables.pairs[table, before]
+        if self.limited:
+            forbidden = tables.forbidden.view(np.int8)
+            self.clashes[near] += forbidden[table, label] - forbidden[table, before]
+            self._weigh()
+        if self.clashing or self.cost >= self.best:
+            return False
+        self.best, self.best_labels = self.cost, self.labels.copy()
+        return True
+
+    def _weigh(self) -> None:
+        """Change the penalty where labellings were all allowed for long, or none was."""
+        allowed = self.clashing == 0
+        self.streak = (max(self.streak, 0) + 1) if allowed else (min(self.streak, 0) - 1)
+        if abs(self.streak) == STREAK:
+            self.penalty = max(1.0, self.penalty / FACTOR if allowed else self.penalty * FACTOR)
+            self.streak = 0
+
+    def shake(self) -> None:
+        """Go back to the best labelling, and give some nodes labels at random."""
+        labels = self.best_labels.copy()
+        for u in self.draw.sample(range(len(labels)), -(-len(labels) // SHARE)):
+            labels[u] = self.draw.choice(np.flatnonzero(self.tables.own[u] < inf))
+        self.until[:] = 0
+        self._take(labels)
