@@ -19,7 +19,6 @@ from layoutopt.network.elimination import shrink
 ROUNDS = 40  # most nodes are chosen anew so often
 PATIENCE = 4  # rounds in a row without gain, after which it ends
 TABLE = 2**15  # largest table when nodes are chosen anew, in entries
-HELD = 0.3  # a problem is dense if a larger share of its nodes has to keep their labels
 SAMPLE = 4  # of so many nodes the one of most neighbours is held
 BATCH = 64  # of so many nodes one is held at a time
 
@@ -47,11 +46,6 @@ def polish(work: Work, labels: list[int], limits: Limits) -> list[int]:
             labels, before, value = found, value, work.value(found)
             quiet = 0 if value < before else quiet
     return labels
-
-
-def dense(work: Work, seed: int) -> bool:
-    """Return whether so many nodes would have to keep their labels that this leads to little."""
-    return len(_cutset(work, Random(seed))) > HELD * len(work.left())
 
 
 def _cutset(work: Work, draw: Random) -> list[int]:

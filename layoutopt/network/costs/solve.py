@@ -13,7 +13,7 @@ import numpy as np
 from layoutopt.base.errors import InputError, InternalError, SizeError
 from layoutopt.base.limits import Limits, Stopped, SumOfParts, Unlimited, available_memory
 from layoutopt.network.components import reached
-from layoutopt.network.costs.neighbourhood import Neighbourhoods, dense, part_of, polish
+from layoutopt.network.costs.neighbourhood import Neighbourhoods, part_of, polish
 from layoutopt.network.costs.reductions import (
     NEVER,
     apply,
@@ -454,12 +454,7 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
 
 def improved(work: Work, labels: list[int], limits: Limits) -> list[int]:
-    """Improve the labels of most nodes at once; then, in a dense problem, one by one and in parts.
-
-    A dense problem that is such a part itself is left to others then.
-    """
-    if not dense(work, limits.seed):
-        return polish(work, labels, limits)
+    """Improve the labels of most nodes at once; then, except in parts, one by one and in parts."""
     labels = polish(work, labels, limits.within(IMPROVED * limits.left))
     if limits.counted <= TURN:
         return labels

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 TENURE, SPREAD = 10, 3
 """A label is forbidden for so many steps, and up to a ``SPREAD``-th of the nodes more."""
 
-QUIET, SHAKEN = 40, 6
+QUIET, SHAKEN = 20, 5
 """Steps without a better labelling, for each label, until the search ends or labels are shaken."""
 
 SHARE = 10
