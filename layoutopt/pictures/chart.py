@@ -110,10 +110,15 @@ def _decades(low: float, high: float) -> list[float]:
     """Return powers of ten between two values, or finer steps if there are few of them."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     fine = math.log10(high / low) < 2
-    factors = (1, 2, 5) if fine else (1,)
     stride = 1 if fine else math.ceil((last - first) / (TICKS + 1))
-    every = [f * 10.0**k for k in range(first, last + 1) if k % stride == 0 for f in factors]
-    return [tick for tick in every if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
+    powers = [10.0**k for k in range(first, last + 1) if k % stride == 0]
+    ticks = list[float]()
+    for factors in ((1, 2, 5), range(1, 10)) if fine else ((1,),):
+        every = [factor * unit for unit in powers for factor in factors]
+        ticks = [tick for tick in every if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
+        if len(ticks) > 1:
+            break
+    return ticks
 
 
 def power(value: float, percent: bool = False) -> str:

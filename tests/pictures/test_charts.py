@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from layoutopt.pictures.chart import DARK, LIGHT, ChartAxis, ChartLine, chart
+from layoutopt.pictures.chart import DARK, LIGHT, ChartAxis, ChartLine, chart, scale
 from layoutopt.pictures.colours import dark, oklab, palette
 from layoutopt.pictures.svg import NIGHT, PAPER, abbreviations, escaped, width
 from tests.report.told import SVG, paths, texts
@@ -61,6 +61,16 @@ def test_words_of_charts() -> None:
     style = str(root.findall(f"{SVG}style")[0].text)
     for day, night in zip(LIGHT, DARK, strict=True):
         assert f'[stroke="{day}"]{{stroke:{night}}}' in style
+
+
+def test_axes_have_ticks() -> None:
+    """However narrow or wide the values, each axis has one to twelve ticks."""
+    for log in (False, True):
+        for low in np.geomspace(1e-9, 1e9, 200):
+            for ratio in (1.0, 1.001, 1.5, 1.99, 2.0, 2.4, 7.0, 99.0, 101.0, 1e5, 1e12):
+                found = scale(ChartAxis("", log=log), [low, low * ratio])
+                assert 1 <= len(found.ticks) <= 12, (log, low, ratio)
+                assert all(-1e-6 <= found.at(tick) <= 1 + 1e-6 for tick, _ in found.ticks)
 
 
 @pytest.mark.parametrize(
