@@ -137,8 +137,7 @@ class Browser:
         dark
             Whether the user likes pages dark.
         """
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self.call("Emulation.setEmulatedMedia", features=scheme)
+        self.liked(dark)
         self._sized(width, HEIGHT)
         self.events.clear()
         failed = self.call("Page.navigate", url=path.as_uri()).get("errorText")
@@ -150,7 +149,12 @@ class Browser:
         tall = self.evaluate("document.documentElement.scrollHeight")
         self._sized(width, min(max(int(tall), 200), 12000))
         png = base64.b64decode(self.call("Page.captureScreenshot")["data"])
-        return View(facts, list(self._complaints()), list(self._requests()), png)
+        return View(facts, self.complaints(), self.requests(), png)
+
+    def liked(self, dark: bool) -> None:
+        """Let the user like pages dark, or light."""
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.call("Emulation.setEmulatedMedia", features=scheme)
 
     def evaluate(self, script: str) -> Any:
         """Return what an expression gives on the page."""
@@ -163,16 +167,17 @@ class Browser:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **size)
 
-    def _complaints(self) -> Iterator[str]:
-        for event in self._named("Runtime.consoleAPICalled"):
-            yield str([argument.get("value") for argument in event["args"]])
+    def complaints(self) -> list[str]:
+        """Return what the console has said since the page was asked for, and exceptions."""
+        called = self._named("Runtime.consoleAPICalled")
+        found = [str([argument.get("value") for argument in event["args"]]) for event in called]
         for event in self._named("Runtime.exceptionThrown"):
-            yield str(event["exceptionDetails"]["text"])
-        for event in self._named("Log.entryAdded"):
-            yield str(event["entry"]["text"])
+            found.append(str(event["exceptionDetails"]["text"]))
+        return found + [str(event["entry"]["text"]) for event in self._named("Log.entryAdded")]
 
-    def _requests(self) -> Iterator[str]:
-        return (str(e["request"]["url"]) for e in self._named("Network.requestWillBeSent"))
+    def requests(self) -> list[str]:
+        """Return every address that was asked for since."""
+        return [str(e["request"]["url"]) for e in self._named("Network.requestWillBeSent")]
 
 
 def program() -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import Browser, View
+from tests.browser import FACTS, Browser
 from tests.report.reading import read
 from tests.report.samples import LONG, MARKUP, PAGES
 
@@ -41,32 +41,28 @@ def test_pages_are_sound(name: str) -> None:
         assert MARKUP in "".join(seen.text)
 
 
-@pytest.fixture
-def looked(browser: Browser, tmp_path: Path, name: str, width: int, dark: bool) -> View:
-    """Return what the browser makes of a page."""
-    path = tmp_path / "page.html"
-    path.write_text(page(name), encoding="utf-8")
-    return browser.view(path, width=width, dark=dark)
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [PHONE, DESK])
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_fit_their_window(looked: View, width: int, dark: bool) -> None:
+def test_pages_fit_their_window(browser: Browser, tmp_path: Path, name: str, width: int) -> None:
     """Nothing is wider than the window but in boxes that scroll, and nobody complains.
 
     Light and dark differ, text stands out from its ground, and only the page itself is loaded.
     """
-    facts = looked.facts
-    assert facts["window"] == width
-    assert facts["width"] == width
-    assert facts["beyond"] == []
-    assert looked.complaints == []
-    assert len(looked.requests) == 1
-    ground, ink = (sum(map(int, re.findall(r"\d+", facts[k])[:3])) for k in ("ground", "ink"))
-    assert (ground < 120 < 600 < ink) if dark else (ink < 200 < 700 < ground)
+    path = tmp_path / "page.html"
+    path.write_text(page(name), encoding="utf-8")
+    looked = browser.view(path, width=width, dark=width == DESK)
     assert looked.png[1:4] == b"PNG"
     assert len(looked.png) > 5000
+    for dark in (False, True):
+        browser.liked(dark)
+        facts = browser.evaluate(FACTS)
+        assert facts["window"] == width
+        assert facts["width"] == width
+        assert facts["beyond"] == []
+        ground, ink = (sum(map(int, re.findall(r"\d+", facts[k])[:3])) for k in ("ground", "ink"))
+        assert (ground < 120 < 600 < ink) if dark else (ink < 200 < 700 < ground)
+    assert browser.complaints() == looked.complaints == []
+    assert len(browser.requests()) == 1
 
 
 def _view(browser: Browser, tmp_path: Path, name: str, width: int, dark: bool = False) -> None:
