@@ -264,11 +264,19 @@ def fits(found: str, words: str) -> bool:
     return found == words or bool(dots and found.startswith(start) and found.endswith(end))
 
 
-@pytest.mark.parametrize("row", list(calls()), ids=lambda row: f"{row.section}: {row.call}")
-def test_calls(row: Call) -> None:
-    """The answer, or the line that says why there is none, is that of the page."""
-    found = said(row.section, row.call)
-    assert fits(found, row.said), found
+SECTIONS = {row.section.partition(",")[0]: row.section for row in calls()}
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_calls(title: str) -> None:
+    """The answers, or the lines that say why there is none, are those of the page."""
+    wrong = []
+    for row in calls():
+        if row.section == SECTIONS[title]:
+            with registered_before():
+                found = said(row.section, row.call)
+            wrong += [] if fits(found, row.said) else [row._replace(said=found)]
+    assert wrong == []
 
 
 if __name__ == "__main__":
