@@ -70,13 +70,14 @@ def pages(site: Path) -> dict[Path, Seen]:
     return {path: Seen(path) for path in site.rglob("*.html") if path.name != "404.html"}
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
     """Make the pages that are made of code, without MkDocs."""
-    monkeypatch.syspath_prepend(str(DOCS / "pages"))
     found: dict[str, str] = {}
-    for name in ("op", "operator", "solver"):
-        found |= getattr(import_module(f"{name}_pages"), f"{name}_pages")()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DOCS / "pages"))
+        for name in ("op", "operator", "solver"):
+            found |= getattr(import_module(f"{name}_pages"), f"{name}_pages")()
     return found
 
 

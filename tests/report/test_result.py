@@ -85,13 +85,13 @@ def test_a_long_order_is_folded() -> None:
 
 
 def test_huge_results_and_runs_have_small_pages() -> None:
-    """Thousands of sinks, pairs and steps are summed up; some solves are shown, others counted."""
+    """A thousand sinks, pairs and steps are summed up; some solves are shown, others counted."""
     graph = Graph()
-    for i in range(3000):
+    for i in range(1000):
         x = graph.sink((2,), name=f"x{i}")
         graph.valued_pair(x, graph.source((2,), name=f"s{i}"), 1 + i % 7)
         graph.valued_pair(x, graph.source((2,), name=f"t{i}"), 1)
-    assert len(report_html(unwind(graph), TRACE)) < 200_000
+    assert len(report_html(unwind(graph), TRACE)) < 60_000
     rows = [
         row(
             instance=f"i{i}",
