@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -78,7 +79,11 @@ def modules(house: Path) -> dict[str, Path]:
 @cache
 def nodes(text: str) -> tuple[ast.AST, ...]:
     """Return all that a module's text consists of; many tests look at the same modules."""
-    return tuple(ast.walk(ast.parse(text)))
+    gc.disable()  # which would look through all trees again and again, and takes most of the time
+    try:
+        return tuple(ast.walk(ast.parse(text)))
+    finally:
+        gc.enable()
 
 
 def imports(path: Path, name: str, package: str = "layoutopt") -> Iterator[tuple[int, str]]:
