@@ -210,10 +210,13 @@ def test_a_working_directory_that_has_gone(easy: Path, tmp_path: Path) -> None:
 def test_no_home(easy: Path, tmp_path: Path) -> None:
     """Nothing is looked for in the home folder, and nothing is written there."""
     bare = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH")}
-    for env in (bare, bare | {"HOME": "/proc/none"}):
-        png = tmp_path / "a.png"
-        found = ran("show", easy, "--png", png, "--overwrite", env=env, cwd=ROOT)
-        assert (found.code, png.read_bytes()[:4]) == (0, b"\x89PNG")
+    for kind, begins, env in (
+        ("svg", b"<svg", bare),
+        ("png", b"\x89PNG", bare | {"HOME": "/proc/none"}),
+    ):
+        picture = tmp_path / f"a.{kind}"
+        assert ran("show", easy, f"--{kind}", picture, env=env, cwd=ROOT).code == 0
+        assert picture.read_bytes()[:4] == begins
 
 
 def test_a_reader_that_waits_for_one_line(easy: Path) -> None:

@@ -7,12 +7,12 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.faults.support import COMMAND, begun, ended, files, ran, signalled
+from tests.cli.conftest import Run
+from tests.faults.support import COMMAND, begun, ended, files, signalled
 
 TERM, HUP, INT, XCPU = signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU
 
@@ -77,24 +77,31 @@ def test_signals_that_are_ignored_stay_so(hard: Path) -> None:
     assert "interrupted" not in found.out
 
 
-@pytest.mark.parametrize("number", [TERM, signal.SIGKILL])
-def test_a_killed_worker_costs_one_row(number: signal.Signals, easy: Path, tmp_path: Path) -> None:
+def test_a_killed_worker_costs_one_row(
+    easy: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The system may take a worker of a batch run: others go on, and the row says what happened."""
+    numbers = {"asked": TERM, "killed": signal.SIGKILL}
     (tmp_path / "plug.py").write_text(
-        "import os, signal\n"
-        f"def ends(problem, limits, start): os.kill(os.getpid(), {int(number)})\n"
+        "import os\n"
+        + "".join(
+            f"def {name}(problem, limits, start): os.kill(os.getpid(), {int(number)})\n"
+            for name, number in numbers.items()
+        )
     )
     meta = tmp_path / "plug-1.0.dist-info"
     meta.mkdir()
     (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n")
-    (meta / "entry_points.txt").write_text("[layoutopt.solvers]\nends = plug:ends\n")
+    entries = "".join(f"{name} = plug:{name}\n" for name in numbers)
+    (meta / "entry_points.txt").write_text(f"[layoutopt.solvers]\n{entries}")
+    monkeypatch.syspath_prepend(tmp_path)
     store = tmp_path / "b.sqlite"
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
-    words = "bench", easy, "--store", store, "--jobs", 1, "--solver", "ends", "--solver", "auto"
-    found = ran(*words, env=env)
-    assert (found.code, "1 failed" in found.err) == (0, True), found.err
-    shown = ran("bench", "show", store, "--rows")
-    assert f"the worker was ended by {number.name}" in shown.out
+    solvers = (word for name in (*numbers, "auto") for word in ("--solver", name))
+    found = run("bench", easy, "--store", store, "--jobs", 1, *solvers)
+    assert (found.code, "2 failed" in found.err) == (0, True), found.err
+    shown = run("bench", "show", store, "--rows")
+    for number in numbers.values():
+        assert f"the worker was ended by {number.name}" in shown.out
     assert "optimal" in shown.out
 
 
