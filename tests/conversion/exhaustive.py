@@ -7,7 +7,8 @@ same if they put the same elements at the same places in memory, which is looked
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -57,33 +58,93 @@ def least(
     if not free_io:
         last.update({root[name]: len(ops) for name in graph.outputs})
     names = objective.split(",")
-    none = (0,) * len(names)
-    states: dict[frozenset[Place], Cost] = {frozenset(_given(graph, numbers, free_io)): none}
+    places = Places(graph, names)
+    limit = None if most is None else packed(most)
+    states = {places.mask(set() if free_io else _given(graph, numbers)): 0}
     ways = _every_way(graph, ops, desired, graph.outputs if free_io else [])
     for n, op in enumerate(ops):
-        after: dict[frozenset[Place], Cost] = {}
+        after: dict[int, int] = {}
         counts = category_of(op) is not Category.AGNOSTIC
         written = tuple(
             _places(own, (None,) * len(own), numbers, root) for own in (op.inputs, op.outputs)
         )
         for needs, gives in _options(op, ways[n], numbers, root):
             changed = counts and (needs, gives) != written
-            own = tuple(int(changed and name == "changed") for name in names)
+            own = packed([int(changed and name == "changed") for name in names])
+            needed, given = places.mask(needs), places.mask(gives)
+            live = places.live({name for name, end in last.items() if end > n})
             for there, cost in states.items():
-                now, paid = _paid(graph, there, needs, names)
-                live = frozenset(p for p in {*now, *gives} if last.get(p[0], -1) > n)
-                total = _sum(cost, own, paid)
-                if most is not None and total > most:
-                    continue
-                after[live] = min(after.get(live, total), total)
+                total = cost + own + places.paid(there, needed)
+                if limit is None or total <= limit:
+                    then = (there | needed | given) & live
+                    after[then] = min(after.get(then, total), total)
         states = after
-    ends = [] if free_io else [(root[name], numbers[name].tobytes()) for name in graph.outputs]
-    found = [_sum(cost, _paid(graph, there, set(ends), names)[1]) for there, cost in states.items()]
-    return min(found, default=None)
+    ends = {(root[name], numbers[name].tobytes()) for name in graph.outputs}
+    needed = places.mask(set() if free_io else ends)
+    found = [cost + places.paid(there, needed) for there, cost in states.items()]
+    return unpacked(min(found), len(names)) if found else None
 
 
-def _sum(*costs: Cost) -> Cost:
-    return tuple(map(sum, zip(*costs, strict=True)))
+DIGITS = 40
+
+
+def packed(cost: Sequence[int]) -> int:
+    """Return a cost as one number; such numbers add up and compare as the costs do."""
+    found = 0
+    for value in cost:
+        assert 0 <= value < 2 ** (DIGITS - 10)
+        found = found << DIGITS | value
+    return found
+
+
+def unpacked(number: int, length: int) -> Cost:
+    """Return the cost that a number stands for."""
+    return tuple(number >> DIGITS * n & (1 << DIGITS) - 1 for n in reversed(range(length)))
+
+
+class Places:
+    """Sets of places as numbers with a bit for each, and what it costs to get there."""
+
+    def __init__(self, graph: ConversionGraph, names: list[str]) -> None:
+        self.graph, self.names = graph, names
+        self.bits: dict[Place, int] = {}
+        self.costs: dict[int, int] = {}
+        self.of: dict[str, int] = {}
+        self.beginnings: dict[int, str] = {}
+        """The input of each place in which it may come."""
+        self.first: dict[str, int] = {}
+        """All places in which an input may come."""
+
+    def mask(self, places: AbstractSet[Place]) -> int:
+        """Return the number of a set; constants, laid out beforehand, are in none."""
+        return sum(self._bit(p) for p in places if self.graph.tensors[p[0]].kind != "constant")
+
+    def _bit(self, place: Place) -> int:
+        if place not in self.bits:
+            bit = self.bits[place] = 1 << len(self.bits)
+            name, tensor = place[0], self.graph.tensors[place[0]]
+            size = prod(tensor.shape or ()) * tensor.element_bytes  # type: ignore[arg-type]
+            self.costs[bit] = packed([{"bytes": size, "count": 1}.get(n, 0) for n in self.names])
+            self.of[name] = self.of.get(name, 0) | bit
+            if self.graph.producer(name) is None and _may_begin(self.graph, place):
+                self.beginnings[bit] = name
+                self.first[name] = self.first.get(name, 0) | bit
+        return self.bits[place]
+
+    def live(self, names: Iterable[str]) -> int:
+        """Return all known places of tensors."""
+        return sum(self.of.get(name, 0) for name in names)
+
+    def paid(self, there: int, needed: int) -> int:
+        """Return the cost of the places that are not there; an input comes in one for nothing."""
+        missing, total = needed & ~there, 0
+        while missing:
+            bit = missing & -missing
+            name = self.beginnings.get(bit)
+            if name is None or there & self.first[name]:
+                total += self.costs[bit]
+            there, missing = there | bit, missing ^ bit
+        return total
 
 
 def _elements(graph: ConversionGraph) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -105,30 +166,9 @@ def _elements(graph: ConversionGraph) -> tuple[dict[str, np.ndarray], dict[str, 
     return numbers, root
 
 
-def _given(graph: ConversionGraph, numbers: dict[str, np.ndarray], free_io: bool) -> list[Place]:
+def _given(graph: ConversionGraph, numbers: dict[str, np.ndarray]) -> set[Place]:
     inputs = [n for n, tensor in graph.tensors.items() if tensor.kind == "input"]
-    return [] if free_io else [(name, numbers[name].tobytes()) for name in inputs]
-
-
-def _paid(
-    graph: ConversionGraph, there: frozenset[Place], needs: Iterable[Place], names: list[str]
-) -> tuple[set[Place], Cost]:
-    total = (0,) * len(names)
-    if there.issuperset(needs):
-        return set(there), total
-    now = set(there)
-    for place in sorted(set(needs) - there):
-        tensor = graph.tensors[place[0]]
-        if tensor.kind == "constant":
-            continue  # laid out beforehand
-        alone = all(p[0] != place[0] or not _may_begin(graph, p) for p in now)
-        first = graph.producer(place[0]) is None and alone and _may_begin(graph, place)
-        now.add(place)
-        if not first:
-            size = prod(tensor.shape or ()) * tensor.element_bytes  # type: ignore[arg-type]
-            paid = {"bytes": size, "count": 1}
-            total = _sum(total, tuple(paid.get(name, 0) for name in names))
-    return now, total
+    return {(name, numbers[name].tobytes()) for name in inputs}
 
 
 def _may_begin(graph: ConversionGraph, place: Place) -> bool:

@@ -24,7 +24,7 @@ from tests.conversion.exhaustive import least
 from tests.conversion.running import arrays_of, run, run_conversion
 
 OBJECTIVES = [*agreement.OBJECTIVES, "bytes,changed"]
-PER_SETTING = 24
+PER_SETTING = 18
 
 NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 """The transposes that lead there."""

@@ -29,7 +29,7 @@ OBJECTIVES = ["bytes,count", "count,bytes"]
 def test_required_blocks_are_exact(objective: str, block: int) -> None:
     """On random graphs whose convolutions take blocks, the cost is that of exhaustive search."""
     wanted, blocked = BlockedCpu(block), 0
-    for seed in range(20_000 + 100 * block, 20_020 + 100 * block):
+    for seed in range(20_000 + 100 * block, 20_016 + 100 * block):
         graph = drawn(seed, 4 + seed % 8)
         found = convert_graph(graph, objective=objective, desired=wanted)
         assert found.status is Status.OPTIMAL
@@ -40,7 +40,7 @@ def test_required_blocks_are_exact(objective: str, block: int) -> None:
 
 
 @pytest.mark.parametrize("free_io", [False, True])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_graphs_in_blocks_compute_the_same(seed: int, free_io: bool) -> None:
     """Outputs are what they were, and the proved number of transposes is what is there."""
     graph = drawn(21_000 + seed)
@@ -56,8 +56,8 @@ def test_graphs_in_blocks_compute_the_same(seed: int, free_io: bool) -> None:
 
 
 def _orders(shape: tuple[int, ...], draw: Random) -> list[Order]:
-    """Return random orders, some axes cut into two parts."""
-    found = []
+    """Return random orders, each of them once, some axes cut into two parts."""
+    found: dict[Order, None] = {}
     for _ in range(12):
         items: list[int | AxisFactor] = []
         for axis, size in enumerate(shape):
@@ -67,9 +67,9 @@ def _orders(shape: tuple[int, ...], draw: Random) -> list[Order]:
             else:
                 items.append(axis)
         draw.shuffle(items)
-        found.append(order_of(tuple(items), shape))
-        found.append(order_of(tuple(sorted(items, key=_place)), shape))
-    return found
+        found[order_of(tuple(items), shape)] = None
+        found[order_of(tuple(sorted(items, key=_place)), shape)] = None
+    return [*found]
 
 
 def _place(item: int | AxisFactor) -> tuple[int, int]:
@@ -157,10 +157,13 @@ NEVER = {
 def test_each_mode_computes_the_same(name: str) -> None:
     """On operands in the forms of a mode an op gives the same results, in the forms it tells."""
     op, draw, tried = OPS[name], Random(name), 0
+    every = ModeTable().of(op).every
     for slot, shape in enumerate((*op.input_shapes, *op.output_shapes)):
         assert shape is not None
         for order in _orders(shape, draw):  # type: ignore[arg-type]  # sizes are known
-            for mode in _modes(op, slot, order) if has_factors(order) or op.type in VIEWS else ():
+            if not has_factors(order) and op.type not in VIEWS:
+                continue
+            for mode in further_modes(op, slot, order, every):
                 assert mode.orders[slot] == order
                 _same(op, mode)
                 tried += 1
@@ -299,7 +302,7 @@ def test_a_tower_in_blocks() -> None:
 def test_padded_blocks_are_exact(objective: str) -> None:
     """Where blocks do not divide channels are padded, and the cost is that of exhaustive search."""
     wanted, padded = parse_desired("Conv=NCW2c", padding=True), 0
-    for seed in range(23_000, 23_080):
+    for seed in range(23_000, 23_056):
         graph = drawn(seed, 4 + seed % 7)
         found = convert_graph(graph, objective=objective, desired=wanted)
         assert found.status is Status.OPTIMAL

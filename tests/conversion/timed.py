@@ -57,18 +57,22 @@ def table(seed: int, fixed: int, per_byte: int) -> dict[str, object]:
 def least_time(graph: ConversionGraph, costs: OpCosts, fixed: int) -> int:
     """Return the least time, every op's layouts fixed in all ways."""
     convs = [op for op in graph.ops if op.type == "Conv"]
-    best = None
+    ways: list[tuple[int, str]] = []
     for choice in product(*(costs.of(op) for op in convs)):
         entries, time = list[str](), 0
         for op, line in zip(convs, choice, strict=True):
-            layouts = line.desired.layouts(op)
-            entries.append(f"@{op.name}={layouts}")
+            entries.append(f"@{op.name}={line.desired.layouts(op)}")
             size = sum(size_of(graph.tensors[n]) for n in (*op.inputs, *op.outputs))
             time += line.fixed + line.per_byte * size
+        ways.append((time, ";".join(entries)))
+    best = None
+    for time, desired in sorted(ways):
+        if best is not None and time >= best:
+            break  # transforms make it no shorter
         one = convert_graph(
-            graph, desired=parse_desired(";".join(entries)), objective="count" if fixed else "bytes"
+            graph, desired=parse_desired(desired), objective="count" if fixed else "bytes"
         )
-        time += one.objective[0] * (costs.fixed if fixed else costs.per_byte)
-        best = time if best is None else min(best, time)
+        whole = time + one.objective[0] * (costs.fixed if fixed else costs.per_byte)
+        best = whole if best is None else min(best, whole)
     assert best is not None
     return best

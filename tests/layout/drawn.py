@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
+from math import prod
 from typing import NamedTuple
 
 import hypothesis.strategies as st
@@ -132,17 +134,23 @@ def element(case: Case, chosen: list[tuple[Block, int]]) -> Index | None:
 
 def formed(array: np.ndarray, form: Form, padding: int = 0) -> np.ndarray:
     """Return a tensor in a form: each element is put in its place, and the rest is padding."""
-    place, length = np.zeros(array.shape, np.int64), 1
+    place, sizes = _place_of_each(array.shape, form)
+    found = np.full(prod(sizes), padding).astype(array.dtype)
+    found[place] = array.ravel()
+    return found.reshape(sizes)
+
+
+@cache
+def _place_of_each(shape: tuple[int, ...], form: Form) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return the place of each element of a tensor in a form, and the sizes of that."""
+    place = np.zeros(shape, np.int64)
     for item in items_of(form):
         if isinstance(item, AxisFactor):
-            index = np.indices(array.shape)[item.axis] // item.stride % item.size
-            place, length = place * item.size + index, length * item.size
+            index = np.indices(shape)[item.axis] // item.stride % item.size
+            place = place * item.size + index
         elif item >= 0:
-            place = place * array.shape[item] + np.indices(array.shape)[item]
-            length *= array.shape[item]
-    found = np.full(length, padding).astype(array.dtype)
-    found[place.ravel()] = array.ravel()
-    return found.reshape(sizes_of(form, array.shape))  # type: ignore[arg-type]  # all are known
+            place = place * shape[item] + np.indices(shape)[item]
+    return place.ravel(), sizes_of(form, shape)  # type: ignore[return-value]  # all are known
 
 
 @st.composite
