@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TypeProto, defs, helper, numpy_helper
 
 import layoutopt
 from layoutopt.base.errors import InputError
@@ -79,10 +79,42 @@ def ordered(nodes: Iterable[NodeProto]) -> list[NodeProto]:
     return found
 
 
+def steps(model: ModelProto) -> set[object]:
+    """Return the ops of an example, each with what gives its operands and takes its results."""
+    graph = model.graph
+    ends: dict[str, object] = {x.name: described(x.type) for x in (*graph.input, *graph.output)}
+    versions = {x.domain: x.version for x in model.opset_import}
+    found = set[object]()
+    for node in graph.node:
+        within = tuple(n.op_type for body in bodies(node) for n in body.node)
+        names = tuple(sorted(x.name for x in node.attribute))
+        around = tuple(ends.get(name, bool(name)) for name in (*node.input, *node.output))
+        version = versions[node.domain]
+        if defs.has(node.op_type, node.domain):
+            version = defs.get_schema(node.op_type, version, node.domain).since_version
+        found.add((version, node.domain, node.op_type, names, within, around))
+        ends.update((name, node.op_type) for name in node.output if name)
+    return found
+
+
+def described(kind: TypeProto) -> tuple[object, ...]:
+    """Return what a type is, of what numbers, and of how many axes."""
+    tensor = kind.tensor_type
+    return kind.WhichOneof("value"), tensor.elem_type, len(tensor.shape.dim)
+
+
 def test_every_example_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
-    """Only sequences and shapes that depend on data are refused; ops are written as they were."""
+    """Only sequences and shapes that depend on data are refused; ops are written as they were.
+
+    An example is left out where others have all its steps.
+    """
+    seen, refused = set[object](), Counter[str]()
     read = written = 0
     for case in every_example():
+        own = steps(case.model)
+        if own <= seen:
+            continue
+        seen |= own
         [version, *_] = [x.version for x in case.model.opset_import if x.domain == ""] or [0]
         if len(case.model.graph.node) == 1 and 7 <= version <= LATEST:
             source = read_model(case.model)
@@ -94,9 +126,11 @@ def test_every_example_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
             read += 1
         except InputError as error:
             reasons = ("is no tensor", "cannot be inferred", "operator set is of version 1;")
-            assert any(reason in str(error) for reason in reasons), case.name
+            [reason] = [reason for reason in reasons if reason in str(error)]
+            refused[reason] += 1
             assert "\n" not in str(error)
-    assert read > 0.9 * len(every_example())
+    assert len(refused) == 3
+    assert read > 0.9 * (read + refused.total())
     assert written > 500
 
 
