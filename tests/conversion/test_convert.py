@@ -33,11 +33,16 @@ NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 @pytest.mark.parametrize("free_io", [False, True])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_random_graphs_are_exact(objective: str, free_io: bool) -> None:
-    """On random graphs of up to 12 ops the cost is the least that exhaustive search finds."""
+    """On random graphs of up to 12 ops the cost is the least that exhaustive search finds.
+
+    Outputs of every third are what they were, permuted only if they are freed.
+    """
     first = (OBJECTIVES.index(objective) * 2 + free_io) * PER_SETTING
     for seed in range(first, first + PER_SETTING):
         graph = drawn(seed, 4 + seed % 9)
-        _exact(graph, objective, free_io)
+        found = _exact(graph, objective, free_io)
+        if seed % 3 == 0:
+            _same(graph, found, arrays_of(graph, seed))
 
 
 @pytest.mark.parametrize("settings", [{"sizes": (2,)}, {"repeated": 0.5}], ids=["equal", "twice"])
@@ -95,20 +100,12 @@ def test_products_of_images(seed: int) -> None:
     _same(graph, convert_graph(graph), arrays_of(graph, seed))
 
 
-def _exact(graph: ConversionGraph, objective: str, free_io: bool) -> None:
+def _exact(graph: ConversionGraph, objective: str, free_io: bool) -> Conversion:
     found = convert_graph(graph, objective=objective, free_io=free_io)
     assert found.status is Status.OPTIMAL
     # What costs more than was found need not be searched.
     assert found.objective == least(graph, objective, free_io, found.objective), graph.name
-
-
-@pytest.mark.parametrize("free_io", [False, True])
-@pytest.mark.parametrize("seed", range(30))
-def test_new_graphs_compute_the_same(seed: int, free_io: bool) -> None:
-    """Outputs of random graphs are what they were, permuted only if they are freed."""
-    graph = drawn(900 + seed)
-    given = arrays_of(graph, seed)
-    _same(graph, convert_graph(graph, objective="count,bytes", free_io=free_io), given)
+    return found
 
 
 def _same(graph: ConversionGraph, found: Conversion, given: dict[str, Any]) -> None:

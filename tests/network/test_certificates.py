@@ -6,6 +6,8 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -220,7 +222,7 @@ def test_proofs_of_the_solver_are_kept(monkeypatch: pytest.MonkeyPatch, cases: b
     if cases:
         branched(monkeypatch)
     rules = set()
-    for network in [draw(seed, rows=True) for seed in range(100)] + [*map(complete, range(8))]:
+    for network in [draw(seed, rows=True) for seed in range(60)] + [*map(complete, range(8))]:
         certificate = kept(network)
         if certificate is None:
             continue
@@ -232,6 +234,14 @@ def test_proofs_of_the_solver_are_kept(monkeypatch: pytest.MonkeyPatch, cases: b
     assert rules == {"narrow", "price", "move", "leave", "follow", "instead"} | last
 
 
+@cache
+def _solved() -> list[tuple[Network, int | Fraction | None]]:
+    """Return networks and their least costs."""
+    small = [draw(seed, rows=True) for seed in (*range(10), 73)]
+    large = [drawn(seed, nodes=12, labels=4) for seed in range(2)]
+    return [(network, solve(network).cost) for network in [*small, *large]]
+
+
 @pytest.mark.parametrize(
     "limit",
     [("LOGGED", 1), ("LOGGED", 10**8), ("LONGEST", 0), ("DEEPEST", 0)],
@@ -241,15 +251,13 @@ def test_large_networks_keep_what_is_proved(
     monkeypatch: pytest.MonkeyPatch, limit: tuple[str, int]
 ) -> None:
     """No other evidence is sought where that would take too long; the labels have a bound."""
-    networks = [draw(seed, rows=True) for seed in (*range(24), 73)]
-    networks += [drawn(seed, nodes=12, labels=4) for seed in range(2)]
-    costs = [solve(network).cost for network in networks]
+    solved = _solved()
     branched(monkeypatch)
     monkeypatch.setattr(certifying, "ENTRIES", -1)
     monkeypatch.setattr(certifying, "evidence", None)
     monkeypatch.setattr(branching, *limit)
     seen = set()
-    for network, cost in zip(networks, costs, strict=True):
+    for network, cost in solved:
         certificate = kept(network)
         if certificate is not None:
             verdict = check_certificate(network, certificate)
@@ -276,7 +284,7 @@ def test_changed_proofs_are_refused_or_true(monkeypatch: pytest.MonkeyPatch, cas
     if cases:
         branched(monkeypatch)
     refused = every = 0
-    for seed in (48, 73) if cases else (18, 48, 67, 75, 13):
+    for seed in (48,) if cases else (18, 75, 13):
         network = draw(seed, rows=True)
         document, certificate = document_of(network), kept(network)
         assert cases == ("cases" in str(certificate))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from functools import cache
+from operator import sub
 
 import numpy as np
 
@@ -68,22 +70,30 @@ def optimum(problem: CapacityProblem) -> int | None:
     states = {tuple(problem.capacity.tolist()): 0}
     for c, copies in enumerate(problem.copies.tolist()):
         nodes = np.flatnonzero(problem.class_of == c).tolist()
-        choices = []
+        choices: dict[tuple[int, ...], int] = {}
         for labels in itertools.product(range(problem.problem.labels), repeat=len(nodes)):
             chosen = dict(zip(nodes, labels, strict=True))
-            choices.append((worth(problem, chosen), chosen))
+            used = [0] * len(problem.capacity)
+            for node, tile in chosen.items():
+                used[tile] += int(problem.bytes[node])
+            value = worth(problem, chosen)
+            choices[tuple(used)] = max(value, choices.get(tuple(used), value))
         for _ in range(copies):
             after: dict[tuple[int, ...], int] = {}
             for room, value in states.items():
-                for more, chosen in choices:
-                    left = list(room)
-                    for node, tile in chosen.items():
-                        left[tile] -= int(problem.bytes[node])
-                    key = tuple(left)
-                    if min(left) >= 0 and after.get(key, value + more) <= value + more:
-                        after[key] = value + more
+                for taken, more in choices.items():
+                    left = tuple(map(sub, room, taken))
+                    if min(left) >= 0 and after.get(left, value + more) <= value + more:
+                        after[left] = value + more
             states = after
     return max(states.values(), default=None)
+
+
+@cache
+def solved_case(seed: int) -> tuple[CapacityProblem, int | None]:
+    """Return a random problem, and the best value of any placement."""
+    problem = random_case(seed)
+    return problem, optimum(problem)
 
 
 def worth(problem: CapacityProblem, chosen: dict[int, int]) -> int:
