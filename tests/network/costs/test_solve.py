@@ -78,7 +78,7 @@ def test_networks_of_all_families_are_proved(family: str, layouts: int) -> None:
 
 def test_two_ways_agree_on_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Relaxation and search find the optimum that elimination with large tables finds."""
-    problem = network("tangle", 80, 4, seed=1).problem()
+    problem = network("tangle", 120, 4, seed=1).problem()
     narrow = solve_pbqp(problem)
     monkeypatch.setattr(reductions, "NEVER", 0)
     searched = solve_pbqp(problem)
