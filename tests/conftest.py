@@ -33,7 +33,13 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 
 SLOW = Path(__file__).with_name("slow.txt")
-"""Names of the tests, notebooks included, that take half a second or more."""
+"""Names of the tests, notebooks included, that take half a second or more.
+
+``long`` stands behind those that take :data:`LONG` or more.
+"""
+
+LONG = 4.0
+"""Seconds for all parameters of a test, beside other tests."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,11 +48,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow tests."""
-    slow = set(SLOW.read_text().split())
+    """Mark slow and long tests."""
+    slow = marked()
     for item in items:
-        if item.nodeid.partition("[")[0] in slow:
-            item.add_marker(pytest.mark.slow)
+        for mark in slow.get(item.nodeid.partition("[")[0], ()):
+            item.add_marker(mark)
+
+
+def marked() -> dict[str, list[str]]:
+    """Return the marks of slow tests by name."""
+    lines = [line.split() for line in SLOW.read_text().splitlines()]
+    return {name: ["slow", *marks] for name, *marks in lines}
 
 
 class Seconds(Counter[str]):
@@ -58,9 +70,12 @@ class Seconds(Counter[str]):
 
     def pytest_sessionfinish(self) -> None:
         """Write the list, in which tests that did not run stay."""
-        names = {name for name in SLOW.read_text().split() if name not in self}
-        names |= {name for name, seconds in self.items() if seconds >= 0.5}
-        SLOW.write_text("".join(f"{name}\n" for name in sorted(names)))
+        found = {name: marks[1:] for name, marks in marked().items() if name not in self}
+        for name, seconds in self.items():
+            if seconds >= 0.5:
+                found[name] = ["long"] if seconds >= LONG else []
+        lines = sorted(" ".join([name, *marks]) for name, marks in found.items())
+        SLOW.write_text("".join(f"{line}\n" for line in lines))
 
 
 def pytest_configure(config: pytest.Config) -> None:
