@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -48,7 +49,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow and long tests."""
+    """Mark slow and long tests; let garbage be looked for less often, as all of this stays."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
     slow = marked()
     for item in items:
         for mark in slow.get(item.nodeid.partition("[")[0], ()):
