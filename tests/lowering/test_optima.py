@@ -84,7 +84,7 @@ def test_larger_awkward_graphs() -> None:
 def test_awkward_graphs_against_exhaustive_search() -> None:
     """The tiniest have the optimum that trying everything finds."""
     tried = 0
-    for seed in range(400):
+    for seed in range(120):
         graph = awkward(seed, widest=3, largest=9)
         if sum(sink.size for sink in graph.sinks()) <= 6:
             tried += 1
@@ -97,7 +97,7 @@ def test_awkward_graphs_against_exhaustive_search() -> None:
 @pytest.mark.parametrize("family", [mixed, tangle, partial(random_graph, elements=30, ops=14)])
 def test_barrier_order(family: Callable[[int], Graph], monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs with barriers that compete are proved alike, with and without lifting."""
-    for seed in range(24):
+    for seed in range(12):
         graph = family(seed)
         traced = unwind(graph)
         with monkeypatch.context() as patch:
