@@ -53,9 +53,9 @@ class TestOptima:
     """What is found, against choosing everything by hand."""
 
     def test_every_solver_finds_the_optimum(self) -> None:
-        """On 24 random graphs exact methods prove the optimum, and no heuristic beats it."""
+        """On 12 random graphs exact methods prove the optimum, and no heuristic beats it."""
         ordered = 0
-        for seed in range(24):
+        for seed in range(12):
             graph = random_graph(seed, negative=seed % 2 == 0)
             best = maximum(state(instance_bytes(graph).decode()))
             for name in EXACT:
@@ -71,7 +71,7 @@ class TestOptima:
 
     def test_results_are_complete(self) -> None:
         """Layouts, pairs, order and counts fit the graph and each other."""
-        for seed in range(12):
+        for seed in range(6):
             graph = random_graph(seed, elements=20)
             for name in ("auto", *HEURISTIC, "greedy0"):
                 result = unwind(graph, name, seed=seed)
@@ -187,7 +187,7 @@ class TestRepeatability:
 
     def test_search_with_the_same_seed(self) -> None:
         """Also where message passing and branching are needed, down to every message."""
-        graph = hard_graph(4, 7)
+        graph = hard_graph(4, 5)
         heard: list[list[Progress]] = [[], []]
         one, two = (unwind(graph, seed=3, progress=tell.append) for tell in heard)
         assert one.status is Status.OPTIMAL
@@ -280,7 +280,7 @@ class TestMessages:
     def test_bounds_and_objectives(self, name: str) -> None:
         """Bounds never rise, objectives never fall, the final ones agree with the last."""
         told = 0
-        graphs = [random_graph(s, elements=24, ops=14, pairs=8) for s in range(10)]
+        graphs = [random_graph(s, elements=24, ops=14, pairs=8) for s in range(5)]
         for graph in [*graphs, hard_graph(3, 3)]:
             heard: list[Progress] = []
             result = unwind(graph, name, progress=heard.append)
@@ -303,7 +303,7 @@ class TestMessages:
     def test_hard_search(self) -> None:
         """The same where parts, rounding, branching and search all have their say."""
         heard: list[Progress] = []
-        result = unwind(hard_graph(4, 8), progress=heard.append, time_limit=3)
+        result = unwind(hard_graph(4, 5), progress=heard.append, time_limit=3)
         known = [m for m in heard if m.objective is not None]
         assert {"message passing", "branching"} <= {m.phase for m in known}
         assert [m.objective for m in known] == sorted(m.objective or 0 for m in known)
@@ -333,7 +333,7 @@ class TestBadInput:
     @pytest.mark.parametrize("name", SOLVERS)
     def test_too_large(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """A graph that is too large and too irregular gets what greedy0 makes of it in time."""
-        short = partial(greedy0_by_boxes, steps=3000)
+        short = partial(greedy0_by_boxes, steps=300)
         monkeypatch.setattr(heuristics, "greedy0_by_boxes", short)
         graph = Graph("huge")
         p, q = 100_003, 99_991

@@ -40,17 +40,22 @@ def transposes(n: int) -> Case:
     return Case(graph, layouts, [n * n - n, n, 0, n, n * n])
 
 
-def symmetric(n: int) -> Case:
-    """W lies as s above the diagonal, by columns, and as s^T below, by rows: it is W^T."""
+def symmetric(n: int, deep: int) -> Case:
+    """W lies as s above the diagonal, by columns, and as s^T below, by rows: it is W^T.
+
+    Each of its elements is a vector.
+    """
     graph = Graph()
-    w, s = graph.sink((n, n), name="w"), graph.source((n, n), name="s")
-    turned = graph.dim_shuffle(w, (1, 0))
+    w, s = graph.sink((n, n, deep), name="w"), graph.source((n, n, deep), name="s")
+    turned = graph.dim_shuffle(w, (1, 0, 2))
     graph.valued_pair(w, turned, 1)
     graph.valued_pair(w, s, 1)
     graph.valued_pair(graph.reverse(turned, (0, 1)), graph.reverse(w, (0, 1)), 1)
-    above = [("s", k, k, ((k + 1, n, n),)) for k in range(n)]
-    below = [("s", k, n * k, ((k, n, 1),)) for k in range(1, n)]
-    return Case(graph, {"w": (*above, *below)}, [n * n, n * (n + 1) // 2, n * n])
+    row, each = n * deep, (deep, 1, 1)
+    above = [("s", k * deep, k * deep, ((k + 1, row, row), each)) for k in range(n)]
+    below = [("s", k * deep, k * row, ((k, row, deep), each)) for k in range(1, n)]
+    matched = [n * row, (n + 1) * row // 2, n * row]
+    return Case(graph, {"w": (*above, *below)}, matched)
 
 
 def attention(n: int) -> Case:
@@ -195,7 +200,7 @@ def circle(n: int) -> Case:
 
 SMALL: dict[str, Callable[[], Case]] = {
     "transposes": lambda: transposes(8),
-    "symmetric": lambda: symmetric(8),
+    "symmetric": lambda: symmetric(8, 2),
     "attention": lambda: attention(16),
     "flat": lambda: flat(16),
     "reversals": lambda: reversals(8),
@@ -209,14 +214,14 @@ SMALL: dict[str, Callable[[], Case]] = {
 
 LARGE: dict[str, Callable[[], Case]] = {
     "transposes": lambda: transposes(65536),
-    "symmetric": lambda: symmetric(920),
+    "symmetric": lambda: symmetric(100, 90),
     "attention": lambda: attention(65536),
     "flat": lambda: flat(400_000_000),
     "reversals": lambda: reversals(65536),
     "rotations": lambda: rotations(65536),
     "samples": lambda: samples(65538),
     "broadcast": lambda: broadcast(65536),
-    "chain": lambda: chain(65536, 512),
+    "chain": lambda: chain(65536, 256),
     "circle": lambda: circle(65536),
 }
 """Each family with tens of millions of elements, or billions, or many more."""

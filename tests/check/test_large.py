@@ -13,8 +13,8 @@ from tests.check.large import LARGE, SMALL
 MEMORY = 4 * 2**20
 """Bytes; one array of a byte for each element of the smallest case would take more."""
 
-STEPS = {"symmetric": 10_000, "chain": 25_000}
-"""Steps that suffice for thousands of pieces and pairs; a few thousand do for all others."""
+STEPS = {"symmetric": 4000, "chain": 6000}
+"""Steps that suffice for hundreds of pieces and pairs; fewer do for all others."""
 
 
 @pytest.mark.parametrize("name", SMALL)

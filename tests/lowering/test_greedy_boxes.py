@@ -77,15 +77,15 @@ def spread(seed: int) -> Graph:
 @pytest.mark.parametrize(
     ("family", "count"),
     [
-        (spread, 60),
-        (awkward, 60),
-        (partial(awkward, negative=True), 50),
-        (partial(awkward, widest=24, largest=900), 20),
-        (mixed, 50),
-        (tangle, 50),
-        (partial(random_graph, elements=30, ops=14, pairs=6), 50),
-        (partial(random_graph, elements=20, ops=14, negative=True), 50),
-        (partial(random_views, ops=12, size=6, ties=6), 20),
+        (spread, 30),
+        (awkward, 30),
+        (partial(awkward, negative=True), 25),
+        (partial(awkward, widest=24, largest=900), 10),
+        (mixed, 25),
+        (tangle, 25),
+        (partial(random_graph, elements=30, ops=14, pairs=6), 25),
+        (partial(random_graph, elements=20, ops=14, negative=True), 25),
+        (partial(random_views, ops=12, size=6, ties=6), 10),
     ],
 )
 def test_random_graphs(family: Callable[[int], Graph], count: int) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.result import Result, Status
-from layoutopt.check.elements import by_elements
 from layoutopt.graphs.locations import hooked
 from layoutopt.graphs.tiling import opaque, viewed
 from layoutopt.graphs.unwinding import Graph
@@ -61,18 +60,21 @@ def test_against_all_layouts(part: int) -> None:
             assert result.status is Status.INFEASIBLE, graph.name
             continue
         assert (result.status, result.score) == (Status.OPTIMAL, best), graph.name
-        assert not by_elements(graph, result.layouts or {}).violations
 
 
-@pytest.mark.parametrize("part", range(ROUNDS))
-def test_rows_that_are_added_one_by_one(part: int) -> None:
+def test_rows_that_are_added_one_by_one() -> None:
     """Without tables of whole barriers, rows for what the master chose lead to the same optimum."""
-    for graph, layouts in tried(iter(SEEDS[part :: 2 * ROUNDS])):
-        if hooked(viewed(graph)) and len(next(iter(layouts.values()))) <= FEW:
+    seen: Counter[str] = Counter()
+    for graph, layouts in tried(iter(SEEDS[::4])):
+        without_views = viewed(graph)
+        if hooked(without_views) and len(next(iter(layouts.values()))) <= FEW:
+            seen.update({without_views.ops[i].hook for i in hooked(without_views)})
             best = best_of_all(graph, layouts)
             result = solve_hooked(graph, Limits(), never, table=0)
             assert bool(result.infeasible) == (best is None), graph.name
             assert (result.objective, result.bound) == (best, best), graph.name
+            seen["infeasible"] += best is None
+    assert min(seen[what] for what in ("ascending", "crowd", "neighbours", "infeasible")) > 8, seen
 
 
 def test_what_is_tried() -> None:
@@ -95,7 +97,7 @@ def test_what_is_tried() -> None:
 
 def test_opaque_is_as_without_hooks() -> None:
     """With opaque barriers score and bound are those of the graph without hooks."""
-    for graph, layouts in tried(iter(SEEDS[::8])):
+    for graph, layouts in tried(iter(SEEDS[::16])):
         shut = opaque(graph)
         result, other = unwind(graph, barriers="opaque"), unwind(shut)
         assert (result.score, result.bound) == (other.score, other.bound)
@@ -174,7 +176,7 @@ def test_bounds_of_too_large_graphs_hold(monkeypatch: pytest.MonkeyPatch) -> Non
     """Beyond the limit no layout earns more than the bound, whatever grains rules look at."""
     monkeypatch.setattr(simulated, "VARIABLES", 0)
     seen: Counter[bool] = Counter()
-    for graph, layouts in tried(iter(SEEDS[::2])):
+    for graph, layouts in tried(iter(SEEDS[::4])):
         best, result = best_of_all(graph, layouts), unwind(graph)
         assert (result.status is Status.INFEASIBLE) == (best is None), graph.name
         if best is not None:

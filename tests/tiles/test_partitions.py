@@ -295,7 +295,7 @@ def random_walk(draw: random.Random, extents: list[int]) -> tuple[Walk, Array]:
     return (tiles, 0, (0,) * len(extents)), np.zeros(int(np.prod(extents)), np.int64)
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(4))
 def test_random_walks(block: int) -> None:
     """Counts are those of the tiles of all elements, for walks that carry and that do not."""
     for seed in range(250 * block, 250 * (block + 1)):
