@@ -22,7 +22,7 @@ from layoutopt.base.entries import Takes, load
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, Progress, Stopped
 from layoutopt.base.result import Result, Status, UnwindingResult
-from layoutopt.check.elements import evaluate
+from layoutopt.check.elements import by_pieces, evaluate
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
@@ -70,13 +70,14 @@ class TestOptima:
         assert ordered > 7
 
     def test_results_are_complete(self) -> None:
-        """Layouts, pairs, order and counts fit the graph and each other."""
+        """Layouts, pairs, order and counts fit the graph and each other, evaluated both ways."""
         for seed in range(6):
             graph = random_graph(seed, elements=20)
             for name in ("auto", *HEURISTIC, "greedy0"):
                 result = unwind(graph, name, seed=seed)
                 found = evaluate(graph, result.layouts or {})
                 assert found.violations == ()
+                assert by_pieces(graph, result.layouts or {}) == found
                 assert (found.score, found.pairs) == (result.score, result.pairs)
                 assert found.max_score == result.max_score
                 assert (result.instance, result.solver, result.seed) == (graph.name, name, seed)

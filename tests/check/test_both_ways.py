@@ -12,7 +12,6 @@ from layoutopt.check.elements import Evaluation
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
-from layoutopt.unwinding import SOLVERS, unwind
 from tests.check.samples import Layouts, random_layouts
 from tests.lowering.graphs import awkward, on_tiles
 from tests.models.instances import FAMILIES
@@ -71,21 +70,6 @@ def test_random_layouts_on_tiles() -> None:
         for line in found.violations or ("legal",):
             seen[line.split(":")[0].split(" ")[0]] += 1
     assert min(seen["matched"], seen["legal"], seen["capacity"], seen["grain"]) > 10
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_layouts_of_solvers(solver: str) -> None:
-    """What solvers choose is legal and worth what they say, both ways."""
-    for seed in range(2):
-        for graph in (
-            random_graph(seed, elements=40, ops=14),
-            FAMILIES["mixed"](seed),
-            FAMILIES["tangle"](seed),
-        ):
-            result = unwind(graph, solver)
-            assert result.layouts is not None
-            found = both(graph, dict(result.layouts))
-            assert (found.violations, found.score) == ((), result.score)
 
 
 def test_parts_of_shared_mappings() -> None:

@@ -13,7 +13,6 @@ import pytest
 from layoutopt import Graph, cycle_values, evaluate, read_result, simulate, unwind, write_result
 from layoutopt.base.result import read, written
 from layoutopt.check import elements
-from layoutopt.check.elements import occupied
 from layoutopt.generate.families import generate
 from layoutopt.graphs.locations import TILE, flow
 from layoutopt.graphs.ops import Array, Kind
@@ -219,13 +218,6 @@ def test_bytes_are_what_is_lost_of_cycle_values() -> None:
         assert Fraction(missing) * 8 == found.bytes
         lost += found.bytes
     assert lost > 1000
-
-
-def test_sinks_weigh_as_the_specification_says() -> None:
-    """Bytes of sinks are those by which capacity is checked."""
-    for seed in range(40):
-        graph, layouts = sample(seed)
-        assert simulate(graph, layouts).always.tolist() == occupied(graph, layouts).tolist()
 
 
 def test_a_matrix_of_2_to_the_40_elements() -> None:
