@@ -221,7 +221,7 @@ class TestLimits:
     def test_longer_is_not_worse(self) -> None:
         """More time never gives less, and bounds of short runs hold for long ones."""
         graph = hard_graph(1, 12)
-        short, long = (unwind(graph, time_limit=t) for t in (0.2, 2))
+        short, long = (unwind(graph, time_limit=t) for t in (0.2, 1))
         assert short.score is not None
         assert long.score is not None
         assert short.bound is not None

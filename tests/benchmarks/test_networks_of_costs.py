@@ -34,7 +34,7 @@ def test_evaluator_keeps_the_rules(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tied", [False, True])
 def test_solvers_agree_on_sharding(tied: bool) -> None:
     """The network and the integer programme have one optimum."""
-    make = partial(sharding.draw, 2, 6, tied, 1)
+    make = partial(sharding.draw, 2, 5, tied, 1)
     found = other_solvers.ours(make, 60).answer
     for solve in (other_solvers.with_highs, other_solvers.directly):
         other = solve(make, 60).answer

@@ -104,7 +104,7 @@ def loose(seed: int) -> Graph | None:
 
 def test_what_no_pair_reaches_is_packed() -> None:
     """Tiles are filled as the search for room says: the widest first would leave some over."""
-    graphs = [graph for graph in map(loose, range(220)) if graph is not None]
+    graphs = [graph for graph in map(loose, range(110)) if graph is not None]
     graph = Graph("packed")
     graph.tile_memory = TileMemory(3, 7, element_bytes={"default": 2, "wide": 3})
     graph.sink((4,), name="narrow")
