@@ -73,7 +73,7 @@ def test_better_than_greedy0(name: str) -> None:
 @names
 def test_given_layouts(name: str) -> None:
     """Fixed layouts are kept, and the answer is worth as much as a start at least."""
-    for seed in range(8):
+    for seed in range(8, 18):
         graph, best = solved(seed)
         assert (unwind(graph, name, start=best).score or 0) == (best.score or 0)
         kept = {sink: pieces for sink, pieces in [*(best.layouts or {}).items()][:1] if pieces}
