@@ -30,7 +30,7 @@ from layoutopt.base.limits import Limits, Stopped, Unlimited
 from layoutopt.base.numbers import relative
 from layoutopt.network.ascent import PricedRows, RowAscent
 from layoutopt.network.branching import TRIED, Branching, PriceBound, refuted
-from layoutopt.network.costs.neighbourhood import Neighbourhoods, part_of
+from layoutopt.network.costs.local_search import Neighbourhoods, part_of
 from layoutopt.network.costs.reductions import apply
 from layoutopt.network.costs.solve import (
     CELLS,

@@ -13,7 +13,7 @@ import numpy as np
 from layoutopt.base.errors import InputError, InternalError, SizeError
 from layoutopt.base.limits import Limits, Stopped, SumOfParts, Unlimited, available_memory
 from layoutopt.network.components import reached
-from layoutopt.network.costs.neighbourhood import Neighbourhoods, part_of, polish
+from layoutopt.network.costs.local_search import Neighbourhoods, part_of, polish, tabu_search
 from layoutopt.network.costs.reductions import (
     NEVER,
     apply,
@@ -22,7 +22,6 @@ from layoutopt.network.costs.reductions import (
     own_labels,
     reduce,
 )
-from layoutopt.network.costs.tabu import tabu_search
 from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all, work_of
 from layoutopt.network.cuts import cut_part, two_labels
 from layoutopt.network.elimination import branch_and_bound
