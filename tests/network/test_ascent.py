@@ -14,7 +14,7 @@ from layoutopt.base.limits import Limits, limited
 from layoutopt.network import CostNetwork, Network, branching, solve
 from layoutopt.network import coupled as coupling
 from layoutopt.network.ascent import RowAscent
-from layoutopt.network.costs import neighbourhood
+from layoutopt.network.costs import local_search
 from layoutopt.network.costs.work import work_of
 from layoutopt.network.rows import RowSet, settle
 from tests.network.oracle import best
@@ -104,7 +104,7 @@ def test_parts_make_labellings_better(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Equal calls give equal answers.
     """
-    monkeypatch.setattr(neighbourhood, "STALE", 4)
+    monkeypatch.setattr(local_search, "STALE", 4)
     for name, value in {"SMALL": 0, "SEARCHED": -1, "PART": 5}.items():
         monkeypatch.setattr(coupling, name, value)
     found = 0
@@ -178,7 +178,7 @@ def test_branches_close_what_prices_leave_open(monkeypatch: pytest.MonkeyPatch) 
     """Without other search, branches with prices prove the optimum, the deepest first or not."""
     networks = [drawn(seed, nodes=14, labels=4) for seed in range(2)]
     wanted = [solve(network).cost for network in networks]
-    monkeypatch.setattr(neighbourhood, "STALE", -1)
+    monkeypatch.setattr(local_search, "STALE", -1)
     for name, value in {"SMALL": 0, "SEARCHED": -1, "CELLS": -1}.items():
         monkeypatch.setattr(coupling, name, value)
     for held in (branching.HELD, 0):

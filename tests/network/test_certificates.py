@@ -26,7 +26,7 @@ from layoutopt.network import coupled as coupling
 from layoutopt.network.certify import certify, check_answer, check_certificate, document_of
 from layoutopt.network.components import components
 from layoutopt.network.conflict import NetworkConflict, find_conflict
-from layoutopt.network.costs import neighbourhood
+from layoutopt.network.costs import local_search
 from tests.network.oracle import best, best_labels, draw
 from tests.network.test_ascent import drawn
 
@@ -212,7 +212,7 @@ def branched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let branches with prices decide all that dual ascent leaves open."""
     for name, value in {"BRANCHES": 0, "SEARCHED": -1, "CELLS": -1}.items():
         monkeypatch.setattr(coupling, name, value)
-    monkeypatch.setattr(neighbourhood, "STALE", -1)
+    monkeypatch.setattr(local_search, "STALE", -1)
 
 
 @pytest.mark.parametrize("cases", [False, True], ids=["as it is", "branches"])

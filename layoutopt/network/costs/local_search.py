@@ -14,7 +14,7 @@ which grows while labellings have some and falls while they have none (Gendreau,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from random import Random
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.network.costs.reductions import apply, eliminate
-from layoutopt.network.costs.work import Cost, Work
+from layoutopt.network.costs.work import Cost, Table, Work
 from layoutopt.network.elimination import shrink
 from layoutopt.network.problem import IntArray
 
@@ -188,8 +188,8 @@ SHARE = 10
 STREAK, FACTOR = 10, 1.5
 """After so many labellings in a row, all allowed or none, the penalty changes by this factor."""
 
-ENTRIES = 2**22
-"""Most entries of tables, of 9 bytes each."""
+ENTRIES, LOOKED_AT = 2**22, 2**30
+"""Most entries of tables, of 9 bytes each, and most labels that are compared in all steps."""
 
 POLLED = 64
 """Steps after which limits are looked at."""
@@ -201,16 +201,17 @@ STEPS = 8_000
 def tabu_search(work: Work, labels: list[int], limits: Limits) -> list[int]:
     """Return the best allowed labelling of what is left that is found from an allowed one.
 
-    It ends when it has found nothing better for long.
+    It ends when it has found nothing better for long.  Large tables are left alone.
     """
-    tables = _Tables(work)
-    if tables.pairs.size > ENTRIES:
+    nodes, labels = work.left(), list(labels)
+    width = max(len(work.costs[u]) for u in nodes)
+    pairs = {id(table): table for u in nodes for table in work.near[u].values()}
+    if len(pairs) * width**2 > ENTRIES:
         return labels
-    search = _Search(tables, Random(limits.seed), [labels[u] for u in tables.nodes])
-    labels = list(labels)
-    shaken, quiet = (n * tables.labels for n in (SHAKEN, QUIET))
+    search = _Search(_Tables(work, width, pairs), Random(limits.seed), [labels[u] for u in nodes])
+    shaken, quiet = (n * sum(len(work.labels(u)) for u in nodes) for n in (SHAKEN, QUIET))
     since = 0
-    while since < quiet:
+    for _ in range(-(-LOOKED_AT // (POLLED * width * len(nodes)))):
         for _ in range(POLLED):
             since += 1
             if search.step():
@@ -218,11 +219,11 @@ def tabu_search(work: Work, labels: list[int], limits: Limits) -> list[int]:
             elif since % shaken == 0:
                 search.shake()
         if since < POLLED:
-            for u, label in zip(tables.nodes, search.best_labels, strict=True):
+            for u, label in zip(nodes, search.best_labels, strict=True):
                 labels[u] = int(label)
             limits.report("local search", int(work.value(labels)), work.bound())
         limits.spend(POLLED / STEPS)
-        if limits.over:
+        if since >= quiet or limits.over:
             break
     return labels
 
@@ -230,20 +231,17 @@ def tabu_search(work: Work, labels: list[int], limits: Limits) -> list[int]:
 class _Tables:
     """The costs of a problem as arrays, with as many labels for all nodes, numbered anew."""
 
-    def __init__(self, work: Work) -> None:
-        self.nodes = work.left()
-        self.labels = sum(len(work.labels(u)) for u in self.nodes)
-        place = {u: k for k, u in enumerate(self.nodes)}
-        width = max(len(work.costs[u]) for u in self.nodes)
-        self.own = _padded([work.costs[u] for u in self.nodes], width)
-        every = {id(table): table for u in self.nodes for table in work.near[u].values()}
-        number = {key: k for k, key in enumerate(every)}
-        near = [work.near[u] for u in self.nodes]
+    def __init__(self, work: Work, width: int, pairs: Mapping[int, Table]) -> None:
+        nodes = work.left()
+        place = {u: k for k, u in enumerate(nodes)}
+        number = {key: k for k, key in enumerate(pairs)}
+        near = [work.near[u] for u in nodes]
+        self.own = _padded([work.costs[u] for u in nodes], width)
         self.near = [np.array([place[v] for v in each], np.int64) for each in near]
         # the numbers of the tables that a node and these neighbours have
         self.table = [np.array([number[id(t)] for t in n.values()], np.int64) for n in near]
-        self.pairs = np.full((len(every), width, width), inf)
-        for k, table in enumerate(every.values()):
+        self.pairs = np.full((len(pairs), width, width), inf)
+        for k, table in enumerate(pairs.values()):
             self.pairs[k, : len(table)] = _padded(table, width)
         self.forbidden = np.isinf(self.pairs)
         self.pairs[self.forbidden] = 0
