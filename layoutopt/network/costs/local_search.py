@@ -219,9 +219,12 @@ def tabu_search(work: Work, labels: list[int], limits: Limits) -> list[int]:
             elif since % shaken == 0:
                 search.shake()
         if since < POLLED:
+            found = list(labels)
             for u, label in zip(nodes, search.best_labels, strict=True):
-                labels[u] = int(label)
-            limits.report("local search", int(work.value(labels)), work.bound())
+                found[u] = int(label)
+            if work.value(found) < work.value(labels):  # also if the search's sums are inexact
+                labels = found
+                limits.report("local search", int(work.value(labels)), work.bound())
         limits.spend(POLLED / STEPS)
         if since >= quiet or limits.over:
             break

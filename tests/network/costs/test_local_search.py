@@ -119,6 +119,19 @@ def test_small_networks_are_solved(forbidden: float) -> None:
     assert solved >= 6
 
 
+def test_large_costs() -> None:
+    """Where sums are too large to be exact in floating point, labels never become worse."""
+    for seed in range(3):
+        draw, work = random.Random(seed), drawn(seed, 0.0)
+        for u, near in enumerate(work.near):
+            work.costs[u] = [2**57 + draw.randrange(300) for _ in work.costs[u]]
+            for v in [v for v in near if v < u]:
+                rows = [[2**57 + draw.randrange(300) for _ in row] for row in near[v]]
+                work.put(u, v, tuple(map(tuple, rows)))
+        best = min(map(list, product(*map(range, map(len, work.costs)))), key=work.value)
+        assert work.value(tabu_search(work, best, Limits())) == work.value(best)
+
+
 def test_progress_and_seeds() -> None:
     """Better labellings are reported; equal seeds give equal labels, and few steps worse ones."""
     work = work_on(tables(30, 4, 1))
