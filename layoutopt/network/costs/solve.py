@@ -453,9 +453,9 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
 
 def improved(work: Work, labels: list[int], limits: Limits) -> list[int]:
-    """Improve the labels of most nodes at once; then, except in parts, one by one and in parts."""
+    """Improve the labels of most nodes at once; then, outside turns, one by one and in parts."""
     labels = polish(work, labels, limits.within(IMPROVED * limits.left))
-    if limits.counted <= TURN:
+    if limits.counted < inf:
         return labels
     labels = tabu_search(work, labels, limits.within(IMPROVED * limits.left))
     return rebuild(work, labels, limits)
