@@ -91,10 +91,11 @@ class Fence:
 
     @contextmanager
     def up(self) -> Iterator[None]:
-        """Raise :class:`Escape` where a run opens a file outside."""
+        """Raise :class:`Escape` where a run opens a file outside; imports write no bytecode then."""
         Fence._standing.append(self)
         try:
-            yield
+            with patch.object(sys, "dont_write_bytecode", True):
+                yield
         finally:
             Fence._standing.remove(self)
 

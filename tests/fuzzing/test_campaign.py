@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import subprocess
 import sys
@@ -85,6 +86,20 @@ def test_faults_are_findings(
         assert text.with_suffix(".bin").read_bytes() == b"short"
     else:
         assert not list(findings.iterdir())
+
+
+def test_imports_during_a_run_write_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever imports a module first does not write its bytecode beside it, which is outside."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "imported_by_a_run.py").touch()
+    fence = guard.Fence(tmp_path / "inside")
+    fence.readable += (f"{tmp_path.resolve()}/",)
+    with fence.up():
+        importlib.import_module("imported_by_a_run")
+    assert not list(tmp_path.glob("*/*.pyc*"))
+    assert not sys.dont_write_bytecode
 
 
 def test_a_mutation_that_fails_is_replaced() -> None:
