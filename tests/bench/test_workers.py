@@ -67,12 +67,12 @@ def test_crashes_are_rows(worker: WorkerProcess, path: Path) -> None:
 def test_a_time_limit_holds(worker: WorkerProcess, path: Path) -> None:
     """A solver that neither stops nor lets go of the interpreter is killed in the end."""
     begun = time.monotonic()
-    solves = Solve("hangs", 0.25), Solve("greedy0", 5.0)
-    hung, fine = carried(worker, job(path, *solves, grace=0.75))
+    solves = Solve("hangs", 3.0), Solve("greedy0", 30.0)
+    hung, fine = carried(worker, job(path, *solves, grace=1.0))
     assert hung.row.status == "failed"
-    assert hung.row.error == "the worker was killed after 1 s without an answer"
+    assert hung.row.error == "the worker was killed after 4 s without an answer"
     assert "in hangs" in hung.log
-    assert 1 <= hung.row.seconds < time.monotonic() - begun < 50
+    assert 4 <= hung.row.seconds < time.monotonic() - begun < 50
     assert fine.row.status == "feasible"
 
 
