@@ -17,6 +17,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Self
 
 from layoutopt.base.errors import lacking
@@ -107,6 +108,9 @@ class Session:
         if said == "refused":
             if request[0] == "load":
                 self._give_back()
+            model = self._given[0]
+            if isinstance(model, str):  # in a temporary folder, which differs each time
+                answer = answer.replace(f"{Path(model).parent}{os.sep}", "")
             raise RunError(answer)
         if said == "missing":
             self._process = None

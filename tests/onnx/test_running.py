@@ -162,6 +162,7 @@ def test_optimisers_that_fail_are_told_of_in_a_note(
     counts, notes = peer_transposes(odd)
     assert counts == {"onnxruntime": None, "onnxslim": None, "onnxsim": None}
     assert notes[0].startswith("onnxruntime cannot load it (") and "Twist" in notes[0]
+    assert "from model.onnx failed" in notes[0]
     assert notes[1].startswith("onnxslim cannot optimise it (") and why in notes[1]
     assert notes[2:] == ["onnxsim is not installed"]
 
