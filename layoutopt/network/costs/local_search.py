@@ -194,9 +194,6 @@ ENTRIES, LOOKED_AT = 2**22, 2**30
 POLLED = 64
 """Steps after which limits are looked at."""
 
-STEPS = 8_000
-"""Steps for an effort of 1."""
-
 
 def tabu_search(work: Work, labels: list[int], limits: Limits) -> list[int]:
     """Return the best allowed labelling of what is left that is found from an allowed one.
@@ -225,7 +222,6 @@ def tabu_search(work: Work, labels: list[int], limits: Limits) -> list[int]:
             if work.value(found) < work.value(labels):  # also if the search's sums are inexact
                 labels = found
                 limits.report("local search", int(work.value(labels)), work.bound())
-        limits.spend(POLLED / STEPS)
         if since >= quiet or limits.over:
             break
     return labels
@@ -261,7 +257,7 @@ class _Search:
         self.tables, self.draw = tables, draw
         self.every = np.arange(len(labels))
         self.penalty = max(1.0, float(np.abs(tables.pairs).max(initial=0)))
-        self.limited = bool(tables.forbidden.any())
+        self.any_forbidden = bool(tables.forbidden.any())
         self.number, self.until = 0, np.zeros(tables.own.shape, np.int64)
         self.streak = 0  # allowed labellings in a row, or, below 0, others
         self._take(np.array(labels))
@@ -283,7 +279,7 @@ class _Search:
         at = self.every, self.labels
         costs = self.costs - self.costs[at][:, None]
         clashes = self.clashes - self.clashes[at][:, None]
-        worth = costs + self.penalty * clashes if self.limited else costs
+        worth = costs + self.penalty * clashes if self.any_forbidden else costs
         better = (self.cost + costs < self.best) & (self.clashing + clashes == 0)
         worth = np.where((self.until <= self.number) | better, worth, inf)
         worth[at] = inf
@@ -300,7 +296,7 @@ class _Search:
         tables = self.tables
         near, table = tables.near[u], tables.table[u]
         self.costs[near] += tables.pairs[table, label] - tables.pairs[table, before]
-        if self.limited:
+        if self.any_forbidden:
             forbidden = tables.forbidden.view(np.int8)
             self.clashes[near] += forbidden[table, label] - forbidden[table, before]
             self._weigh()
