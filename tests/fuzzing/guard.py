@@ -91,7 +91,7 @@ class Fence:
 
     @contextmanager
     def up(self) -> Iterator[None]:
-        """Raise :class:`Escape` where a run opens a file outside; imports write no bytecode then."""
+        """Raise :class:`Escape` where a run opens a file outside; imports write no bytecode."""
         Fence._standing.append(self)
         try:
             with patch.object(sys, "dont_write_bytecode", True):

@@ -160,12 +160,13 @@ LARGE_BYTES = 2**30
 CELLS, MOST_CELLS = 50_000, 200_000
 """Most entries of tables that an LP solver relaxes, before dual ascent and after it."""
 
-TURN, LONGER = 0.25, 4.0
-"""Effort of the first turn of each search, see ``Limits.turn``, and how much longer the next is."""
+TURN, LONGER, TRIED = 0.25, 4.0, 0.5
+"""Effort of the first turn of each search, see ``Limits.turn``, how much longer the next is, and
+the effort of a short search."""
 
 STEPS = 8 * 10**6  # steps of branching for an effort of 1
 SHARE, IMPROVED = 0.4, 0.1
-"""Shares of the time that a relaxation gets, and the first two improvements of labels."""
+"""Shares of the time that a relaxation gets, and each of the first improvements of labels."""
 
 PART = 60
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
@@ -438,11 +439,29 @@ def _continue(
 
 
 def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
-    """Look for a better labelling, and go on with what may be better still."""
+    """Improve a labelling, and search for less.
+
+    Outside turns, a short search comes first, as it often proves that nothing costs less; only then
+    is the labelling improved at length.
+    """
     best = _better(part, start)
     if best is None:
         return _search(part, limits, start)
-    best = improved(part, best, limits)
+    best = polish(part, best, limits.within(IMPROVED * limits.left))
+    if limits.counted < inf:
+        return _search_less(part, limits, best)
+    tried = _search_less(part, limits.within(IMPROVED * limits.left).turn(TRIED), best)
+    best = tried.labels or best
+    if limits.over or tried.proved(part):
+        return tried
+    best = tabu_search(part, best, limits.within(IMPROVED * limits.left))
+    best = rebuild(part, best, limits)
+    found = _search_less(part, limits, best)
+    return FoundLabels(found.labels, max(tried.bound, found.bound))
+
+
+def _search_less(part: Work, limits: Limits, best: list[int]) -> FoundLabels:
+    """Search for a labelling that costs less than the best one."""
     bound = part.bound()
     if limits.over or part.value(best) == bound:
         return FoundLabels(best, bound)
@@ -450,15 +469,6 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     forbid(smaller, int(part.value(best)))
     found = solve_parts(smaller, limits, best, 3)
     return FoundLabels(_better(part, best, found.labels), found.bound)
-
-
-def improved(work: Work, labels: list[int], limits: Limits) -> list[int]:
-    """Improve the labels of most nodes at once; then, outside turns, one by one and in parts."""
-    labels = polish(work, labels, limits.within(IMPROVED * limits.left))
-    if limits.counted < inf:
-        return labels
-    labels = tabu_search(work, labels, limits.within(IMPROVED * limits.left))
-    return rebuild(work, labels, limits)
 
 
 def rebuild(work: Work, labels: list[int], limits: Limits) -> list[int]:

@@ -13,15 +13,13 @@ from benchmarks.registers import tables
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.network.costs import solve
 from layoutopt.network.costs.local_search import (
-    POLLED,
-    STEPS,
     Neighbourhoods,
     part_of,
     polish,
     tabu_search,
 )
 from layoutopt.network.costs.reductions import reduce
-from layoutopt.network.costs.solve import TURN, construct, improved, rebuild
+from layoutopt.network.costs.solve import TRIED, TURN, FoundLabels, construct, rebuild
 from layoutopt.network.costs.work import Work
 from tests.network.costs.cases import opened, registers, work_on
 
@@ -149,7 +147,6 @@ def test_progress_and_seeds() -> None:
     assert [message.objective for message in other] != costs
     one = tabu_search(work, start, Limits(deadline=0.0))
     assert work.value(found) < work.value(one) < work.value(start)
-    assert tabu_search(work, start, Limits().turn(POLLED / STEPS)) == one
 
 
 def test_nodes_that_have_left_keep_their_labels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,11 +182,32 @@ def test_large_problems_are_solved_part_by_part(monkeypatch: pytest.MonkeyPatch)
     assert costs[-1] == work.value(found)
     assert rebuild(work, labels, Limits()) == found
     assert rebuild(work, labels, Limits(deadline=0.0)) == labels
-    polished = polish(work, labels, Limits())
-    assert work.value(improved(work, labels, Limits())) < work.value(polished)
-    monkeypatch.setattr(solve, "rebuild", lambda *_: [])
-    assert improved(work, labels, Limits()) == []
-    assert improved(work, labels, Limits().turn(TURN)) == polished
+
+
+def test_labels_are_improved_more_after_a_short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is outside turns, and unless the short search proves that nothing costs less."""
+    work = work_on(tables(20, 3, 1))
+    ran: list[str] = []
+
+    def search(part: Work, limits: Limits, best: list[int]) -> FoundLabels:
+        ran.append(f"search {limits.counted}")
+        return FoundLabels(best, int(part.value(best)) if proves else int(part.bound()))
+
+    def improve(part: Work, labels: list[int], limits: Limits) -> list[int]:
+        ran.append("improve")
+        return labels
+
+    monkeypatch.setattr(solve, "_search_less", search)
+    monkeypatch.setattr(solve, "tabu_search", improve)
+    monkeypatch.setattr(solve, "rebuild", improve)
+    proves = False
+    solve.STAGES[2](work.copy(), Limits(), [0] * 20)
+    assert ran == [f"search {TRIED}", "improve", "improve", "search inf"]
+    solve.STAGES[2](work.copy(), Limits().turn(TURN), [0] * 20)
+    assert ran[4:] == [f"search {TURN}"]
+    proves = True
+    solve.STAGES[2](work.copy(), Limits(), [0] * 20)
+    assert ran[5:] == [f"search {TRIED}"]
 
 
 def ring(nodes: int) -> Work:
