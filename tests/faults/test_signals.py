@@ -72,13 +72,13 @@ def test_signals_that_are_ignored_stay_so(hard: Path, tmp_path: Path) -> None:
     def ignore() -> None:
         signal.signal(HUP, signal.SIG_IGN)
 
-    process = begun("solve", hard, "--time-limit", 4, "--json", target, preexec_fn=ignore)
+    process = begun("solve", hard, "--time-limit", 8, "--json", target, preexec_fn=ignore)
     found = signalled(process, HUP)
     assert found.code == 0
     assert "feasible (time limit)" in found.out
     assert " s  " in found.err
     # Not a measurement: a run without a limit takes many times as long.
-    assert json.loads(target.read_bytes())["seconds"]["total"] < 20
+    assert json.loads(target.read_bytes())["seconds"]["total"] < 40
 
 
 def test_a_killed_worker_costs_one_row(
