@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -215,6 +216,12 @@ def refused(*parts: str) -> Iterator[None]:
         assert part in text
     assert text
     assert len(text.splitlines()) == 1
+
+
+def fits(found: str, words: str) -> bool:
+    """Return whether something is said in these words, of which ``...`` stands for any."""
+    pattern = ".*".join(map(re.escape, words.split("...")))
+    return re.fullmatch(pattern, found, re.DOTALL) is not None
 
 
 def hard_problem(seed: int, nodes: int, labels: int, *, negative: bool = False) -> Labelling:

@@ -40,7 +40,7 @@ from tests.conftest import registered_before
 from tests.graphs.test_editing import small as small_to_edit
 from tests.network.capacity.cases import case
 from tests.network.costs.cases import stated
-from tests.support import named_pairs, refused
+from tests.support import fits, named_pairs, refused
 from tests.test_assignment import chain
 
 PAGE = Path(__file__).with_name("calls.txt")
@@ -256,12 +256,6 @@ def said(section: str, call: str) -> str:
         assert graph == GRAPHS.get(name, Graph)()
         [line] = str(error).splitlines()
         return line
-
-
-def fits(found: str, words: str) -> bool:
-    """Return whether something is said in these words, of which ``...`` stands for any."""
-    start, dots, end = words.partition("...")
-    return found == words or bool(dots and found.startswith(start) and found.endswith(end))
 
 
 SECTIONS = {row.section.partition(",")[0]: row.section for row in calls()}

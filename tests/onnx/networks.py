@@ -230,6 +230,18 @@ def types(graph: GraphStore) -> dict[str, str]:
     return {op.id: type_name(op) for op in graph.ops if not op.id.endswith(".linear")}
 
 
+def added(graph: GraphStore) -> list[tuple[str, str, int]]:
+    """Return the pairs of backward pass and update, which come after the loss."""
+    losses = [graph.number(name) for name in types(graph) if name.endswith(".loss")]
+    first = min(losses, default=len(graph.shapes))
+    return [p for p in pairs(graph) if max(graph.number(x) for x in p[:2]) >= first]
+
+
+def trained(graph: GraphStore) -> set[str]:
+    """Return the names of the tensors that are updated."""
+    return {name.removesuffix(".update") for name in types(graph) if name.endswith(".update")}
+
+
 @cache
 def every_example() -> tuple[Any, ...]:
     """Return the examples, models with inputs and outputs; they are made anew, in seconds.

@@ -17,7 +17,18 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.protobuf import copied
 from layoutopt.onnx.read import read_network, read_onnx
 from layoutopt.reading import read
-from tests.onnx.networks import FLOAT, Shapes, model, network, node, pairs, passed_on, save, types
+from tests.onnx.networks import (
+    Shapes,
+    added,
+    model,
+    network,
+    node,
+    pairs,
+    passed_on,
+    save,
+    trained,
+    types,
+)
 from tests.onnx.test_whole import FOLDER, NETWORKS
 from tests.support import proved
 
@@ -36,17 +47,6 @@ def step(
     constants = {k: np.zeros(v, np.float32) for k, v in weights.items()}
     network = model(nodes, inputs, constants=constants | more.pop("constants", {}), **more)
     return read_onnx(save(network, folder), training=training)
-
-
-def added(graph: Graph) -> list[tuple[str, str, int]]:
-    """Return the pairs of backward pass and update, which come after the loss."""
-    first = min(graph.tensor(name).index for name in types(graph) if name.endswith(".loss"))
-    return [p for p in pairs(graph) if max(graph.tensor(x).index for x in p[:2]) >= first]
-
-
-def trained(graph: Graph) -> set[str]:
-    """Return the names of the tensors that are updated."""
-    return {name.removesuffix(".update") for name in types(graph) if name.endswith(".update")}
 
 
 def numbered(graph: Graph) -> dict[str, np.ndarray]:
@@ -136,31 +136,6 @@ def convolutions(
     return step(folder, nodes, {"x": (2, 3, 8, 8)}, weights)
 
 
-def test_conv(tmp_path: Path) -> None:
-    """The gradient meets the turned weights for the data, and the data for the weights."""
-    graph = convolutions(tmp_path)
-    assert added(graph) == [
-        ("y.loss", "h.gradient.gradient.target", 100),
-        ("h.gradient.weights.turned", "h.gradient.weights.target", 100),
-        ("h", "w.gradient.data.target", 100),
-        ("y.loss", "w.gradient.gradient.target", 100),
-        ("x", "v.gradient.data.target", 100),
-        ("h.gradient", "v.gradient.gradient.target", 100),
-        ("v", "v.gradient", 20),
-        ("w", "w.gradient", 20),
-        ("b", "b.gradient", 20),
-    ]
-    for name in ("h", "v", "w", "b"):
-        assert graph.tensor(f"{name}.gradient").shape == graph.tensor(name).shape
-    assert graph.tensor("b.gradient.reduce").shape == (6, 1, 1)
-
-
-def test_conv_that_keeps_the_shape_is_chained_backwards(tmp_path: Path) -> None:
-    nodes = [node("Conv", "x v", "h"), node("Conv", "h w")]
-    graph = step(tmp_path, nodes, {"x": (1, 3, 4)}, {"v": (3, 3, 1), "w": (3, 3, 1)})
-    assert ("y.loss", "h.gradient", 50) in added(graph)
-
-
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_turned_weights(groups: int, tmp_path: Path) -> None:
     """In each group input and output channels change places, and the kernel is turned."""
@@ -173,24 +148,6 @@ def test_turned_weights(groups: int, tmp_path: Path) -> None:
     assert (
         passed_on(graph, {"w": w})[turned.name].tolist() == np.concatenate(parts).ravel().tolist()
     )
-
-
-def test_transposed_conv_goes_back_as_a_plain_one(tmp_path: Path) -> None:
-    """Its weights are not turned."""
-    graph = convolutions(tmp_path, 2, "ConvTranspose")
-    assert ("w", "h.gradient.weights.target", 100) in added(graph)
-    assert graph.tensor("b.gradient.reduce").shape == (8, 1, 1)
-    assert graph.tensor("w.gradient").shape == (6, 4, 3, 2)
-
-
-def test_weight_used_twice(tmp_path: Path) -> None:
-    """It has two gradients, which are added, and one update."""
-    nodes = [node("MatMul", "x w", "h"), node("MatMul", "h w")]
-    graph = step(tmp_path, nodes, {"x": (2, 3)}, {"w": (3, 3)}, "momentum")
-    assert ("w.gradient", "w.gradient2", 20) in added(graph)
-    assert set(graph.op("w.gradient.sum").inputs) == {"w.gradient", "w.gradient2"}
-    assert graph.op("w.update").inputs == ("w", "w.gradient.sum", "w.momentum")
-    assert trained(graph) == {"w"}
 
 
 VIEW_CASES = [
@@ -224,13 +181,6 @@ def test_views_go_back(
     assert numbered(graph)[gradient].tolist() == expected.tolist()
 
 
-def test_split_joins_the_parts_again(tmp_path: Path) -> None:
-    """Every part's gradient goes where the part was; no zeros, no sums."""
-    nodes = [node("Split", "w", "a b", axis=1), node("Concat", "b a", axis=1)]
-    graph = step(tmp_path, nodes, {}, {"w": (2, 4)}, opset=17)
-    assert numbered(graph)["w.gradient"].tolist() == [2, 3, 0, 1, 6, 7, 4, 5]
-
-
 # Op type, operands, and what its gradient is read with: the output, operands, or nothing.
 ELEMENTWISE = [
     ("Relu", "h", ["y"]),
@@ -251,68 +201,6 @@ def test_elementwise(kind: str, operands: str, saved: list[str], tmp_path: Path)
     graph = step(tmp_path, nodes, {"x": (2, 3)}, {"v": (3, 4), "w": (3, 4)}, opset=20)
     drawn = [b for a, b, v in added(graph) if a == "y.loss" and v == 20]
     assert sorted(drawn) == saved
-
-
-def test_product_with_a_constant_saves_only_that(tmp_path: Path) -> None:
-    """The gradient of an operand is not computed with that operand itself."""
-    nodes = [node("MatMul", "x w", "h"), node("Mul", "h c")]
-    graph = step(tmp_path, nodes, {"x": (2, 3), "c": (2, 4)}, {"w": (3, 4)})
-    assert [p for p in added(graph) if p[2] == 20 and p[0] == "y.loss"] == [("y.loss", "c", 20)]
-
-
-@pytest.mark.parametrize("op", [node("Mul", "w b", axis=1, broadcast=1), node("PRelu", "w b")])
-def test_old_broadcast_along_an_axis(op: NodeProto, tmp_path: Path) -> None:
-    """The operand's gradient is summed over all other axes."""
-    graph = step(tmp_path, [op], {}, {"w": (2, 3, 4, 4), "b": (3,)}, opset=6, outputs=["y"])
-    assert graph.tensor("b.gradient.reduce").shape == (3, 1, 1)
-    assert graph.tensor("b.gradient").shape == (3,)
-
-
-def test_statistics_of_batches_are_not_trained(tmp_path: Path) -> None:
-    """Gain and bias of a normalisation learn, its means and variances do not."""
-    nodes = [node("Conv", "x w", "h"), node("BatchNormalization", "h g b m v")]
-    names = dict.fromkeys("gbmv", (5,))
-    graph = step(tmp_path, nodes, {"x": (2, 3, 4, 4)}, {"w": (5, 3, 1, 1)} | names)
-    assert trained(graph) == {"w", "g", "b"}
-    assert {p for p in added(graph) if p[2] == 20 and "h" in p} == {
-        ("y.loss", "h", 20),
-        ("h.gradient", "h", 20),
-    }
-    assert ("y.gradient.gain.reduce", "y.gradient.gain.aligned", 20) in added(graph)
-    assert graph.tensor("g.gradient.reduce").shape == (5, 1, 1)
-
-
-def test_pooling_and_softmax(tmp_path: Path) -> None:
-    """Their gradients are barriers by their operands; softmax reads its output once more."""
-    nodes = [
-        node("Conv", "x w", "h"),
-        node("MaxPool", "h", "p", kernel_shape=[2, 2]),
-        node("Softmax", "p"),
-    ]
-    graph = step(tmp_path, nodes, {"x": (1, 3, 4, 4)}, {"w": (3, 3, 1, 1)})
-    assert [p for p in added(graph) if p[2] == 20] == [
-        ("y.loss", "y", 20),
-        ("p.gradient", "p", 20),
-        ("h.gradient", "h", 20),
-        ("w", "w.gradient", 20),
-    ]
-    assert types(graph)["p.gradient"] == types(graph)["h.gradient"] == "barrier"
-
-
-def test_only_what_an_output_learns_from_is_trained(tmp_path: Path) -> None:
-    """Numbers without axes are no weights; integers, rounded numbers and shapes get no gradient."""
-    nodes = [
-        node("Floor", "f", "ff"),
-        node("Add", "x w", "h"),
-        node("Add", "h ff", "k"),
-        node("Mul", "k c", "l"),
-        node("Shape", "s", "n"),
-        node("Expand", "l n"),
-    ]
-    weights = {"w": (3,), "f": (3,), "c": (), "s": (2, 3)}
-    whole = {"i": ints([1, 2])}
-    graph = step(tmp_path, nodes, {"x": (3,)}, weights, constants=whole, outputs=["y", "i"])
-    assert trained(graph) == {"w"}
 
 
 def nodes_for_initialisers(given: ModelProto) -> ModelProto:
@@ -383,71 +271,6 @@ def test_constant_nodes_of_functions_are_trained(tmp_path: Path) -> None:
     assert name.startswith("w")
 
 
-def test_opaque_gradients_are_listed(tmp_path: Path) -> None:
-    """An op type without a backward rule has barriers for gradients, and is named."""
-    nodes = [node("MatMul", "x w", "h"), node("CumSum", "h a", "c"), node("Odd", "c", domain="o")]
-    constants = {"w": np.zeros((3, 4), np.float32), "a": np.int64(0)}
-    network = model(nodes[:2], {"x": (2, 3)}, ["c"], constants)
-    found = read_network(save(network, tmp_path), training="sgd")
-    assert found.opaque_gradients == {"CumSum": 1}
-    assert found.warnings() == (
-        "op types without a backward rule, gradients taken for barriers: CumSum (1)",
-    )
-    assert ("h.gradient", "h", 20) in added(found.graph)
-
-
-@pytest.mark.parametrize("op", [node("Slice", "w s s", "p"), node("Split", "w s", "q p")])
-def test_views_of_unknown_shapes_go_back_opaquely(op: NodeProto, tmp_path: Path) -> None:
-    """What is a barrier forwards, as its cuts are unknown, is one backwards, drawn to ``w``."""
-    network = model(
-        [op, node("Mul", "p x")],
-        {"x": (2, 2), "s": (2,)},
-        constants={"w": np.zeros((4, 2), np.float32)},
-    )
-    known = [helper.make_tensor_value_info(name, FLOAT, (2, 2)) for name in "pq"]
-    network.graph.value_info.extend(known)
-    graph = read_onnx(save(network, tmp_path), training="sgd")
-    assert types(graph)["w.gradient"] == "barrier"
-    assert ("w.gradient", "w", 20) in added(graph)
-    inputs = set(graph.op("w.gradient").inputs)
-    assert {"w", "s"} < inputs
-
-
-def test_einsum_of_two_operands(tmp_path: Path) -> None:
-    """``dv = dy w'`` and ``dw = v' dy`` are products, with their operands on their own sides."""
-    nodes = [node("Einsum", "v w", equation="ij,jk->ki")]
-    graph = step(tmp_path, nodes, {}, {"v": (2, 3), "w": (3, 4)})
-    assert added(graph) == [
-        ("y.loss", "v.gradient.lhs.target", 100),
-        ("w", "v.gradient.rhs.target", 100),
-        ("v", "w.gradient.lhs.target", 100),
-        ("y.loss", "w.gradient.rhs.target", 100),
-        ("v", "v.gradient", 20),
-        ("w", "w.gradient", 20),
-    ]
-    assert [graph.tensor(f"{name}.gradient").shape for name in "vw"] == [(2, 3), (3, 4)]
-
-
-def test_einsum_of_another_number_of_operands(tmp_path: Path) -> None:
-    """A gradient of each is opaque, and reads all operands with the output's."""
-    nodes = [node("Einsum", "x v w", equation="ij,jk,kl->il")]
-    graph = step(tmp_path, nodes, {"x": (2, 3)}, {"v": (3, 4), "w": (4, 5)})
-    for name in "vw":
-        assert types(graph)[f"{name}.gradient"] == "barrier"
-        assert set(graph.op(f"{name}.gradient").inputs) == {"y.loss", "x", "v", "w"}
-        assert (f"{name}.gradient", name, 20) in added(graph)
-
-
-def test_offsets_of_a_deformed_convolution(tmp_path: Path) -> None:
-    """Data and weights have products for gradients, the bias a sum; that of offsets is opaque."""
-    shapes = {"w": (3, 2, 1, 1), "o": (1, 2, 4, 4), "b": (3,)}
-    graph = step(tmp_path, [node("DeformConv", "x w o b")], {"x": (1, 2, 4, 4)}, shapes, opset=19)
-    kinds = types(graph)
-    assert (kinds["w.gradient"], kinds["o.gradient"]) == ("fixed_point", "barrier")
-    assert kinds["b.gradient.reduce"] == "sum_like_reduce"
-    assert set(graph.op("o.gradient").inputs) == {"y.loss", "x", "w", "o", "b"}
-
-
 def parameters(path: Path) -> int:
     """Return the elements of a light network's weights, from the shapes in the file.
 
@@ -498,16 +321,6 @@ def test_unknown_optimiser(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read(tmp_path / "no.onnx", training="lion")
     assert str(caught.value) == "there is no training 'lion'; allowed: sgd, momentum, adam"
-
-
-def test_nothing_to_train(tmp_path: Path) -> None:
-    path = save(model([node("Relu", "x")], {"x": (2,)}), tmp_path)
-    with pytest.raises(InputError) as caught:
-        read(path, training="sgd")
-    assert str(caught.value) == (
-        f"{path}: there is nothing to train: no output follows from a weight (an initialiser or "
-        "Constant node of floating-point numbers with axes)"
-    )
 
 
 def test_instances_cannot_be_trained(tmp_path: Path) -> None:
