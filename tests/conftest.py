@@ -18,6 +18,7 @@ from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.tiles.hooks import HOOKS
 from layoutopt.tiles.rules import RULES
+from tests.hooked import own_hooks
 
 # The same examples on every machine, however slow, and nothing left on disk.
 settings.register_profile("tests", deadline=None, derandomize=True, database=None)
@@ -110,4 +111,11 @@ def registered_before() -> Iterator[None]:
 def _nothing_stays_registered() -> Iterator[None]:
     """What a test registers, others do not see, in whatever order they run."""
     with registered_before():
+        yield
+
+
+@pytest.fixture
+def hooks() -> Iterator[None]:
+    """Know the user's hooks of :mod:`tests.hooked`, and forget those that a test adds."""
+    with own_hooks():
         yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,13 +18,8 @@ from benchmarks.agreement.unwinding import Comparison
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, read_instance
 from models.exhaustive import maximum
-from tests.hooked import own_hooks
 
-
-@pytest.fixture(autouse=True)
-def hooks() -> Iterator[None]:
-    with own_hooks():
-        yield
+pytestmark = pytest.mark.usefixtures("hooks")
 
 
 def test_cases_are_always_the_same() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from layoutopt.base.errors import SizeError
@@ -13,15 +11,10 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
-from tests.hooked import own_hooks, random_hooked
+from tests.hooked import random_hooked
 from tests.support import refused
 
-
-@pytest.fixture(autouse=True)
-def hooks() -> Iterator[None]:
-    """Know the user's hooks of these tests, and forget those that a test adds."""
-    with own_hooks():
-        yield
+pytestmark = pytest.mark.usefixtures("hooks")
 
 
 def chained(name: str = "ascending") -> Graph:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from itertools import product
 from math import prod
 
@@ -25,18 +24,14 @@ from layoutopt.graphs.tiling import memory_of, root_tiles
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from tests.check.samples import Layouts, random_layouts
-from tests.hooked import BATCHED, own_hooks, random_hooked
+from tests.hooked import BATCHED, random_hooked
 from tests.lowering.graphs import awkward, on_tiles
 
 Tiles = list[int | None]
 """The tile of each element; ``None`` where it is not known."""
 
 
-@pytest.fixture(autouse=True)
-def hooks() -> Iterator[None]:
-    """Know the user's hooks of these tests."""
-    with own_hooks():
-        yield
+pytestmark = pytest.mark.usefixtures("hooks")
 
 
 def tiles_of(graph: Graph, layouts: Layouts) -> list[Tiles]:

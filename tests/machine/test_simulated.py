@@ -20,7 +20,7 @@ from layoutopt.network.solvers.programme import ProgrammeResult
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import MOST, TileMemory
 from layoutopt.unwinding import unwind
-from tests.hooked import best_of_all, layouts_of, own_hooks, random_hooked
+from tests.hooked import best_of_all, layouts_of, random_hooked
 from tests.support import refused
 
 SEEDS = range(320)
@@ -30,11 +30,7 @@ FEW = 100
 """Rows one by one take long where sinks have more layouts."""
 
 
-@pytest.fixture(autouse=True)
-def hooks() -> Iterator[None]:
-    """Know the user's hooks of these tests, and forget those that a test adds."""
-    with own_hooks():
-        yield
+pytestmark = pytest.mark.usefixtures("hooks")
 
 
 def never(graph: Graph) -> Result:
