@@ -2,9 +2,9 @@
 
 ``x: sink 2x3``, ``s: source 2``, ``s: source 2 at 0 7`` with a mapping, and
 ``b: barrier x y -> 2`` add tensors, ``v: slice x 0 1`` the slice of a vector, ``v: reverse x``,
-``v: identity x``, ``v: concat x y`` and ``v: expand x 3x2`` views; ``f: fixed_point x -> 2`` as
-well.  ``x ~ s = 2.1`` is a valued pair, ``tiles 4 64 2`` a tile memory: numbers of tiles, bytes
-and elements of a grain.
+``v: sub_sample x 2``, ``v: identity x``, ``v: concat x y`` and ``v: expand x 3x2`` views;
+``f: fixed_point x -> 2`` as well.  ``x ~ s = 2.1`` is a valued pair, ``tiles 4 64 2`` a tile
+memory: numbers of tiles, bytes and elements of a grain.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ def add(graph: Graph, line: str) -> None:
             getattr(graph, kind)(inputs, sizes(shape), name=name)
         case "slice", [x, low, high]:
             graph.slice(x, sizes(low), sizes(high), name=name)
+        case "sub_sample", [x, strides]:
+            graph.sub_sample(x, sizes(strides), name=name)
         case "expand", [x, shape]:
             graph.expand(x, sizes(shape), name=name)
         case "concat", inputs:
