@@ -44,16 +44,3 @@ def test_importing_the_package_is_cheap_and_names_stay_functions() -> None:
         "    assert getattr(layoutopt, name).__class__.__name__ == 'function', name\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_a_graph_in_a_few_lines() -> None:
-    graph = layoutopt.Graph("transposed target")
-    x = graph.sink((2, 3), name="x")
-    target = graph.source((3, 2), name="target")
-    graph.valued_pair(graph.dim_shuffle(x, (1, 0)), target, 7.5)
-    result = layoutopt.unwind(graph)
-    assert result.status == "optimal"
-    assert result.score == 45
-    assert result.layouts == {"x": (("target", 0, 0, ((2, 1, 3), (3, 2, 1))),)}
-    assert layoutopt.evaluate(graph, result.layouts).score == 45
-    assert layoutopt.compare(graph).best == 45

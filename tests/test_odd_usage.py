@@ -51,21 +51,6 @@ def test_one_solver_may_be_named_alone() -> None:
     assert [r.solver for r in lo.compare(GRAPH, "greedy0").results] == ["greedy0"]
 
 
-def test_a_result_from_a_file_is_a_result(tmp_path: Path) -> None:
-    """Whatever takes that of `unwind` takes it."""
-    path = tmp_path / "result.json"
-    lo.write_result(RESULT, path)
-    again = lo.read_result(path)
-    assert type(again) is type(RESULT)
-    assert lo.evaluate(GRAPH, again).score == 12
-    assert lo.unwind(GRAPH, fixed=again).score == 12
-    assert lo.steps(GRAPH, again) == lo.steps(GRAPH, RESULT)
-    assert lo.explain_pair(GRAPH, again, "y", "t").matched == 6
-    assert lo.explain_sink(GRAPH, again, "x").elements == 6
-    lo.write_result(again, tmp_path / "again.json")
-    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
-
-
 def test_a_mark_of_byte_order_says_nothing(tmp_path: Path) -> None:
     """Editors of Windows write it before JSON and TOML."""
 

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks import results
-from layoutopt.bench.executors import InProcess
-from layoutopt.bench.run import batch
 from layoutopt.bench.suite import read_document, read_suite
 from layoutopt.registry import built_in
 from tests.bench.support import row
@@ -39,17 +37,6 @@ def test_the_suite_of_the_guide_is_one(tmp_path: Path) -> None:
     document = read_document(tmp_path / "suite.toml")
     assert document.family[0].seeds == "0..99"
     assert document.instances[0].training == "adam"
-
-
-def test_folders_of_instances_are_suites(tmp_path: Path) -> None:
-    """Two shipped sets are solved whole, and proved, by their folders alone."""
-    folders = [DOCS.parent / "instances" / name for name in ("figures", "greedy")]
-    with InProcess() as executor:
-        report = batch(folders, tmp_path / "b.sqlite", executor)
-    files = [path for folder in folders for path in folder.glob("*.json")]
-    assert report.progress.done == 2 * len(files)
-    assert report.progress.failed == 0
-    assert {r.status for r in report.rows if r.solver == "auto"} == {"optimal"}
 
 
 def test_tables_are_in_the_page() -> None:
