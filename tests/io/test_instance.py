@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import tempfile
 import tomllib
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -191,39 +189,6 @@ def test_unwritable_files(tmp_path: Path) -> None:
         with refused(f"{path}: cannot be written"):
             write_instance(random_graph(1), path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file is replaced whole or not at all."""
-    path = tmp_path / "g.json"
-    path.write_text("old")
-
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with refused(f"{path}: cannot be written (No space left on device)"):
-        write_instance(random_graph(1), path)
-    monkeypatch.undo()
-    assert path.read_text() == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["g.json"]
-
-
-def test_devices_are_written_to() -> None:
-    """What is no file is not replaced by one."""
-    write_instance(random_graph(1), "/dev/null")
-    assert not Path("/dev/null").is_file()
-    with refused("/dev/full: cannot be written"):
-        write_instance(random_graph(1), "/dev/full")
-
-
-def test_permissions_are_kept(tmp_path: Path) -> None:
-    """Writing a file again leaves who may read it as it was."""
-    path = tmp_path / "g.json"
-    path.touch()
-    path.chmod(0o640)
-    write_instance(random_graph(1), path)
-    assert path.stat().st_mode & 0o777 == 0o640
 
 
 # Tile memories by name and from files
