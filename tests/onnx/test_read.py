@@ -2,60 +2,26 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from onnx import TensorProto, defs, helper
 
 import layoutopt
 from layoutopt.onnx import attributes
 from layoutopt.onnx.source import HELD, read_model
-from tests.onnx.networks import kinds, network, read
+from tests.onnx.networks import cases, kinds, network, read
 from tests.support import refused
 
-PARAMETERS = {
-    "Pad as attribute": (
-        10,
-        "Pad<pads=[0,0,1,2,0,0,3,4]>(x)",
-        {},
-        {"pads": (0, 0, 1, 2, 0, 0, 3, 4)},
-    ),
-    "Pad as input": (
-        17,
-        "Pad(x, p)",
-        {"p": np.array([0, 0, 1, 2, 0, 0, 3, 4])},
-        {"pads": (0, 0, 1, 2, 0, 0, 3, 4)},
-    ),
-    "mean before 18": (17, "ReduceMean<axes=[2,3]>(x)", {}, {"axes": (2, 3)}),
-    "mean since 18": (18, "ReduceMean(x, a)", {"a": np.array([2, 3])}, {"axes": (2, 3)}),
-    "Slice": (
-        17,
-        "Slice(x, s, e, a)",
-        {"s": np.array([0]), "e": np.array([2]), "a": np.array([3])},
-        {"starts": (0,), "ends": (2,), "axes": (3,)},
-    ),
-    "Resize": (
-        17,
-        'Resize<mode="nearest">(x, , sc)',
-        {"sc": np.array([1, 1, 2, 2], np.float32)},
-        {"mode": "nearest", "scales": (1.0, 1.0, 2.0, 2.0)},
-    ),
-    "Tile": (17, "Tile(x, r)", {"r": np.array([1, 2, 1, 1])}, {"repeats": (1, 2, 1, 1)}),
-    "Expand": (17, "Expand(x, s)", {"s": np.array([2, 1, 1, 1])}, {"shape": (2, 1, 1, 1)}),
-    "CumSum": (17, "CumSum(x, a)", {"a": np.array(1)}, {"axis": 1}),
-    "Softmax": (17, "Softmax<axis=1>(x)", {}, {"axis": 1}),
-}
+PARAMETERS = cases("parameters")
 
 
 @pytest.mark.parametrize("case", PARAMETERS)
 def test_parameters_stand_in_attributes(case: str) -> None:
     """Axes, pads and the like are attributes of ops, whichever way a version has them."""
-    opset, call, constants, attributes = PARAMETERS[case]
-    source = read(
-        f"g (float[1,3,4,4] x) => (float[n,c,h,w] y) {{ y = {call} }}", constants, opset=opset
-    )
-    [op] = source.graph.ops
-    assert dict(op.attributes) == attributes
-    assert op.opset == opset
+    row = PARAMETERS[case]
+    opset = row.get("opset", 17)
+    [op] = read(row["text"], row.get("constants"), opset=opset).graph.ops
+    lists = {key: list(x) if isinstance(x, tuple) else x for key, x in op.attributes.items()}
+    assert (lists, op.opset) == (row["attributes"], opset)
 
 
 def test_what_callers_may_replace_is_held() -> None:
