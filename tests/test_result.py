@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -26,17 +25,12 @@ from layoutopt import (
     write_result,
 )
 from layoutopt.base import result as base_result
+from tests.report.reading import cells
 
 
 @pytest.fixture
 def graph() -> Graph:
     return FIGURES["chained_calls_copies"]()
-
-
-def rows(html: str) -> list[list[str]]:
-    """Return the cells of all tables, row by row."""
-    found = re.findall(r"<tr>(.*?)</tr>", html)
-    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in found]
 
 
 def test_a_result_tells_itself_in_one_line(graph: Graph) -> None:
@@ -53,7 +47,7 @@ def test_a_result_shows_verdict_pairs_and_picture(graph: Graph) -> None:
     """The pair that loses most comes first: x gives up its target, 6 elements at 10."""
     result = unwind(graph)
     shown = result._repr_html_()
-    table = rows(shown)
+    table = cells(shown)
     assert table[0][:5] == ["status", "score", "bound", "gap", "if all matched"]
     assert table[1][:5] == ["optimal", "130", "130", "0", "190"]
     assert table[2] == ["pair", "", "value", "matched", "of", "loses"]
@@ -73,14 +67,14 @@ def test_a_result_holds_the_graph_that_was_solved(graph: Graph, tmp_path: Path) 
     again = read_result(path)
     assert again.graph is None
     assert "<svg" not in again._repr_html_()
-    assert rows(again._repr_html_())[2:] == rows(result._repr_html_())[2:]
+    assert cells(again._repr_html_())[2:] == cells(result._repr_html_())[2:]
 
 
 def test_a_result_without_layouts_shows_itself(graph: Graph) -> None:
     """Where time ran out there is a table, and why."""
     shown = unwind(graph, "greedy0", time_limit=0)._repr_html_()
-    assert rows(shown)[1][:3] == ["unknown (time limit)", "-", "190"]
-    assert len(rows(shown)) == 2
+    assert cells(shown)[1][:3] == ["unknown (time limit)", "-", "190"]
+    assert len(cells(shown)) == 2
     assert "<svg" not in shown
 
 
@@ -100,7 +94,7 @@ def test_long_tables_end(graph: Graph) -> None:
     """Of many pairs thirty are shown, those that lose most, and the rest is counted."""
     pairs = tuple(PairScore(f"a{i}", "b", Decimal(i), 2, 1) for i in range(100))
     shown = replace(unwind(graph), graph=None, pairs=pairs)._repr_html_()
-    assert [row[0] for row in rows(shown)[3:]] == [f"a{i}" for i in range(99, 69, -1)]
+    assert [row[0] for row in cells(shown)[3:]] == [f"a{i}" for i in range(99, 69, -1)]
     assert "... and 70 more pairs" in shown
 
 
@@ -123,7 +117,7 @@ def test_a_comparison_shows_losses_and_pictures(graph: Graph) -> None:
     """A row and a picture for each solver; greedy0 loses 6 of 130."""
     comparison = compare(graph)
     shown = comparison._repr_html_()
-    table = rows(shown)
+    table = cells(shown)
     head = ["solver", "status", "score", "bound", "gap", "to best bound", "seconds", "loss"]
     assert table[0] == head
     assert [(row[0], row[2], row[5], row[-1]) for row in table[1:3]] == [
@@ -151,7 +145,7 @@ def test_an_evaluation_shows_score_rules_and_pairs(graph: Graph) -> None:
     assert isinstance(result, UnwindingResult)
     shown = evaluate(graph, result)._repr_html_()
     assert "score 130 of 190" in shown
-    assert rows(shown)[1] == ["x", "target_x", "10", "0", "6", "60"]
+    assert cells(shown)[1] == ["x", "target_x", "10", "0", "6", "60"]
     barrier = FIGURES["chained_calls_barrier"]()
     broken = evaluate(barrier, {"x": [("matmul", 0, 0, ((6, 1, 1),))]})
     assert "barrier order: &#39;matmul&#39; waits for itself" in broken._repr_html_()
