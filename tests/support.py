@@ -248,6 +248,14 @@ def aliases() -> Graph:
     return graph
 
 
+def sinks(**shapes: tuple[int, ...]) -> Graph:
+    """Return a graph with sinks of the given names and shapes."""
+    graph = Graph()
+    for name, shape in shapes.items():
+        graph.sink(shape, name=name)
+    return graph
+
+
 def hard_graph(seed: int, side: int) -> Graph:
     """Return a graph of one sink whose elements like and dislike each other every which way.
 

@@ -40,7 +40,7 @@ from tests.conftest import registered_before
 from tests.graphs.test_editing import small as small_to_edit
 from tests.network.capacity.cases import case
 from tests.network.costs.cases import stated
-from tests.support import fits, named_pairs, refused
+from tests.support import fits, named_pairs, refused, sinks
 from tests.test_assignment import chain
 
 PAGE = Path(__file__).with_name("calls.txt")
@@ -66,23 +66,15 @@ def calls() -> Iterator[Call]:
             call = line
 
 
-def graph_of(**shapes: tuple[int, ...]) -> Graph:
-    """Return a graph with a sink of each name and shape."""
-    graph = Graph()
-    for name, shape in shapes.items():
-        graph.sink(shape, name=name)
-    return graph
-
-
 def operands() -> Graph:
     """Return a graph with a sink of each of several shapes, named by shape."""
     shapes: list[tuple[int, ...]] = [(), (0,), (4,), (2, 3), (2, 1), (3,), (1, 3, 1), (2, 3, 4)]
-    return graph_of(**{"x" + "_".join(map(str, shape)): shape for shape in shapes})
+    return sinks(**{"x" + "_".join(map(str, shape)): shape for shape in shapes})
 
 
 def subgraphs() -> Graph:
     """Return a graph with outside tensors ``a``, ``b`` and two bodies ``x -> y``, ``u -> v``."""
-    graph = graph_of(a=(2,), b=(2,), x=(2,), u=(2,), long=(3,))
+    graph = sinks(a=(2,), b=(2,), x=(2,), u=(2,), long=(3,))
     graph.reverse("x", [0], name="y")
     graph.reverse("u", [0], name="v")
     return graph
@@ -90,7 +82,7 @@ def subgraphs() -> Graph:
 
 def kinds() -> Graph:
     """Return a graph with an op of most kinds."""
-    graph = graph_of(x=(2, 3), y=(2, 3))
+    graph = sinks(x=(2, 3), y=(2, 3))
     graph.barrier(["x"], shapes=[(2, 3), (2, 3)], name="bar")
     graph.source((2, 3), name="src")
     graph.fixed_point(["x"], (2, 3), name="fix")
@@ -102,11 +94,11 @@ def kinds() -> Graph:
 def conv(*shapes: tuple[int, ...], **given: Any) -> None:
     """Ask for a convolution of ``x`` by ``y``, perhaps with a bias ``z``, of these shapes."""
     shaped = dict(zip("xyz", shapes, strict=False))
-    graph = graph_of(**shaped)
+    graph = sinks(**shaped)
     try:
         graph.grow_conv("x", "y", **given)
     finally:
-        assert graph == graph_of(**shaped)
+        assert graph == sinks(**shaped)
 
 
 def edited() -> Graph:
@@ -223,11 +215,11 @@ ODD = small()
 
 GRAPHS: dict[str, Callable[[], Graph]] = {
     "ops of operands": operands,
-    "short forms": lambda: graph_of(x=(2, 3), s=()),
+    "short forms": lambda: sinks(x=(2, 3), s=()),
     "copies into subgraphs": subgraphs,
     "regions": kinds,
-    "handles": lambda: graph_of(x=(4, 6)),
-    "sums and steps": lambda: graph_of(
+    "handles": lambda: sinks(x=(4, 6)),
+    "sums and steps": lambda: sinks(
         x=(2, 3), y=(2, 3), row=(1, 3), w=(2,), v=(2,), m=(2,), long=(3,), z=(4, 3)
     ),
     "odd arguments": lambda: ODD,

@@ -9,20 +9,12 @@ import pytest
 
 from layoutopt.graphs.builder import Builder, all_or_nothing
 from layoutopt.graphs.growers import DynamicTensor
-from layoutopt.graphs.ops import Kind, Shape
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from tests.support import named_pairs, refused
+from tests.support import named_pairs, refused, sinks
 
 # Elementwise operations, dynamic slices and optimiser steps: pairs and optima
-
-
-def sinks(**shapes: Shape) -> Graph:
-    """Return a graph with sinks of the given names and shapes."""
-    graph = Graph()
-    for name, shape in shapes.items():
-        graph.sink(shape, name=name)
-    return graph
 
 
 @pytest.mark.parametrize("update", [False, True])
