@@ -20,12 +20,6 @@ from tests.support import hard_graph
 __all__ = ["instance", "run"]
 
 
-@pytest.fixture(autouse=True)
-def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget what a test registers."""
-    monkeypatch.setattr(registry, "_registered", {})
-
-
 def graph_of_one() -> Graph:
     """Return a graph of one element: s is worth 2, the barrier's output 5, but it reads x."""
     graph = Graph("one")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import layoutopt
-from layoutopt import Graph, InputError, Result, Status, registry, unwind
+from layoutopt import Graph, Result, Status, unwind
 from layoutopt.base.entries import Takes
 from layoutopt.registry import built_in, find, names
 from layoutopt.unwinding import SOLVERS
@@ -71,12 +71,6 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Packag
     for name in set(sys.modules) - before:
         if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
-
-
-@pytest.fixture(autouse=True)
-def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget what a test registers."""
-    monkeypatch.setattr(registry, "_registered", {})
 
 
 def drawn() -> Graph:
@@ -276,9 +270,3 @@ class TestEntryPoints:
             return Result(labelling=np.zeros(problem.nodes, np.int64))
 
         assert unwind(drawn(), "lazy").score == 6
-
-
-def test_errors_are_bad_input() -> None:
-    """What cannot be found or loaded is the caller's affair."""
-    with pytest.raises(InputError):
-        find("nobody")
