@@ -5,26 +5,18 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable
-from itertools import product
 from math import prod
 
 from layoutopt.certificate.sums import CertifiedBox
 from layoutopt.certify.copies import decided
+from tests.certificate.test_sums import members
 
 Member = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def members(boxes: Iterable[CertifiedBox]) -> Counter[Member]:
+def tagged(boxes: Iterable[CertifiedBox]) -> Counter[Member]:
     """Return tags and members, with how often they are there."""
-    found: Counter[Member] = Counter()
-    for box in boxes:
-        for at in product(*(range(n) for n, _ in box.loops)):
-            moved = [
-                sum(i * s[q] for i, (_, s) in zip(at, box.loops, strict=True))
-                for q in range(len(box.start))
-            ]
-            found[box.tag, tuple(a + b for a, b in zip(box.start, moved, strict=False))] += 1
-    return found
+    return Counter((box.tag, member) for box in boxes for member in members(box))
 
 
 def drawn(draw: random.Random, shape: tuple[int, ...]) -> CertifiedBox:
@@ -63,9 +55,9 @@ def test_pairs_are_decided() -> None:
         boxes = some((12, 12), 4, seed)
         boxes = [box._replace(tag=(0, 1, 0, draw.choice([1, 1, 1, 2]))) for box in boxes]
         found = decided(boxes)
-        assert members(found) == members(boxes)
+        assert tagged(found) == tagged(boxes)
         for box in found:
-            same = {values[1] == values[2] for _, values in members([box])}
+            same = {values[1] == values[2] for values in members(box)}
             assert len(same) == 1 or box.tag[:2] != box.tag[2:]
             compared += box.tag[:2] == box.tag[2:]
     assert compared > 400

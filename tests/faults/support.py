@@ -9,20 +9,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from tests.cli.conftest import Ran
 
 COMMAND = [sys.executable, "-c", "from layoutopt.cli.main import main; main()"]
 
 PATIENCE = 120.0
 """Seconds after which a process that should have ended is a failure; no measurement."""
-
-
-class Ran(NamedTuple):
-    """Exit code, stdout and stderr of a process."""
-
-    code: int
-    out: str
-    err: str
 
 
 def begun(*words: object, **how: Any) -> subprocess.Popen[str]:

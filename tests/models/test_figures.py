@@ -21,6 +21,7 @@ from layoutopt.io.instance import instance_bytes, read_instance
 from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from models.statement import Statement, state
+from tests.check.large import whole
 from tests.support import EXACT
 
 INSTANCES = Path(__file__).parents[2] / "instances"
@@ -134,11 +135,6 @@ def test_all_pairs_are_satisfied(name: str, pairs: int, elements: int) -> None:
     assert len(result.pairs) == pairs
     assert sum(pair.elements for pair in result.pairs) == elements
     assert all(pair.matched == pair.elements for pair in result.pairs)
-
-
-def whole(origin: str, count: int) -> tuple[Piece, ...]:
-    """Return the layout of a sink that takes all locations of a tensor in order."""
-    return ((origin, 0, 0, ((count, 1, 1),)),)
 
 
 def single(*places: tuple[str, int]) -> tuple[Piece, ...]:

@@ -126,11 +126,6 @@ def scheduled(ops: Any, creates: Any = None) -> Schedule:
 # The steps of a result: which there are, in which order, and what each needs
 
 
-def whole(origin: str, size: int) -> tuple[Piece, ...]:
-    """Return the layout that takes a tensor as it is."""
-    return ((origin, 0, 0, ((size, 1, 1),)),)
-
-
 def halves() -> tuple[Graph, dict[str, tuple[Piece, ...]]]:
     """Return a sink whose second half takes what a barrier makes of its first half."""
     graph = Graph("halves")
