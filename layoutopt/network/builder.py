@@ -304,12 +304,10 @@ class CostNetwork:
             raise InputError(f"node {node!r} has no label {label}, it has {domain.size}")
         return u, number
 
-    def _cost_or_none(self, cost: Any, *, missing: bool = False) -> Any:
-        """Return a cost; ``None`` for one that is infinitely bad, or NaN where that is missing."""
-        if not isinstance(cost, Real | Decimal):
-            return cost
+    def _cost_or_none(self, cost: Any) -> Any:
+        """Return a cost; ``None`` for one that is infinitely bad."""
         worst = math.inf if self.sense == "min" else -math.inf
-        return None if cost == worst or (missing and math.isnan(cost)) else cost
+        return None if isinstance(cost, Real | Decimal) and cost == worst else cost
 
     def _number(self, value: Number, what: str) -> Fraction | int:
         return exact(value, self._step, what)
@@ -436,7 +434,7 @@ class CostNetwork:
             costs = own.setdefault(str(node), {})
             if str(label) in costs:
                 raise InputError(f"node {str(node)!r} has label {str(label)!r} twice")
-            costs[str(label)] = net._cost_or_none(cost, missing=True)
+            costs[str(label)] = net._cost_or_none(None if _is_missing(cost) else cost)
         known: dict[tuple[str, ...], Domain] = {}
         for node, costs in own.items():
             key = tuple(map(str, costs))
@@ -455,13 +453,21 @@ class CostNetwork:
             net._label(str(u), str(i)), net._label(str(v), str(j))
             if (str(i), str(j)) in cells:
                 raise InputError(f"nodes {str(u)!r}, {str(v)!r} have {i!r}, {j!r} twice")
-            cells[str(i), str(j)] = net._cost_or_none(cost, missing=True)
+            cells[str(i), str(j)] = net._cost_or_none(None if _is_missing(cost) else cost)
         for (u, v), cells in tables.items():
             net.table(u, v, [[cells.get((str(i), str(j)), 0) for j in own[v]] for i in own[u]])
         return net
 
     @classmethod
-    def from_networkx(cls, graph: Any, *, name: str = "", sense: Sense = "min") -> CostNetwork:
+    def from_networkx(
+        cls,
+        graph: Any,
+        *,
+        name: str = "",
+        sense: Sense = "min",
+        digits: int | None = None,
+        unit: Number | None = None,
+    ) -> CostNetwork:
         """Return a network from a graph of NetworkX.
 
         Parameters
@@ -471,12 +477,14 @@ class CostNetwork:
             ``table`` (rows of costs, of the label of the edge's first node) or ``equal`` (what
             equal labels cost).  Nodes are named by ``str``.  Edges of an undirected graph have no
             first node, so their tables must be symmetric.
+        digits, unit
+            How floats are rounded.
         """
         from networkx import Graph
 
         if not isinstance(graph, Graph):
             raise InputError(f"expected a graph of NetworkX, not {type(graph).__name__}")
-        net = cls(name or str(graph.name), sense)
+        net = cls(name or str(graph.name), sense, digits=digits, unit=unit)
         known: dict[tuple[str, ...] | int, Domain] = {}
         for node, data in graph.nodes(data=True):
             costs = data.get("costs")
@@ -593,12 +601,24 @@ def _columns(frame: Any, *names: str) -> Iterator[tuple[Any, ...]]:
     columns = []
     for name in names:
         try:
-            columns.append([*frame[name]])
+            column = frame[name]
+            values = column.to_pylist() if hasattr(column, "to_pylist") else [*column]
         except Exception as error:  # whatever a kind of frame raises
             raise InputError(f"there is no column {name!r} ({type(error).__name__})") from None
+        if name not in ("cost", "equal") and any(map(_is_missing, values)):
+            row = [*map(_is_missing, values)].index(True)
+            raise InputError(f"column {name!r} has no value in row {row}")
+        columns.append(values)
     if len(set(map(len, columns))) > 1:
         raise InputError(f"columns {', '.join(names)} have different lengths")
     return zip(*columns, strict=True)
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a data frame has no value there: None, or a NaN, NaT or NA of any library."""
+    return value is None or (
+        not isinstance(value, str) and str(value) in ("nan", "NaN", "NaT", "<NA>")
+    )
 
 
 def listed(given: Any, what: str) -> list[Any]:

@@ -8,7 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pytest
 
+from layoutopt.base.errors import InputError
 from layoutopt.network import CostNetwork, solve
 from tests.network.oracle import best
 
@@ -58,11 +60,44 @@ def test_data_frames_are_read_by_their_columns() -> None:
     assert solve(CostNetwork.from_frames(nodes)).objective == 1
 
 
+class Missing:
+    """A missing value of nullable columns, as of pandas."""
+
+    def __str__(self) -> str:
+        return "<NA>"
+
+    def __ne__(self, other: object) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+class Column(list[Any]):
+    """A column of Arrow, whose entries are no Python numbers until they are listed."""
+
+    def __iter__(self) -> Any:
+        return map(str, super().__iter__())
+
+    def to_pylist(self) -> list[Any]:
+        """Return the entries as numbers and texts of Python."""
+        return [*super().__iter__()]
+
+
+def test_values_of_data_frames_may_be_missing_or_of_arrow() -> None:
+    """Costs of nullable columns may be missing, as may not names."""
+    nodes = {"node": ["a", "a"], "label": ["x", "y"], "cost": [Missing(), 2]}
+    assert solve(CostNetwork.from_frames(nodes)).labels == {"a": "y"}
+    arrow = {name: Column(column) for name, column in nodes.items()}
+    assert solve(CostNetwork.from_frames(arrow)).objective == 2
+    for hole in (None, float("nan"), Missing()):
+        with pytest.raises(InputError, match="column 'node' has no value in row 1"):
+            CostNetwork.from_frames({**nodes, "node": ["a", hole]})
+
+
 ALONE = """
 import sys
 for name in ("ortools", "msgspec", "networkx", "typer", "rich", "jinja2", "onnx", "matplotlib"):
     sys.modules[name] = None
 import random
+from layoutopt.base.errors import InputError
 from layoutopt.network import CostNetwork, solve
 r = random.Random(0)
 net = CostNetwork("alone")
