@@ -64,7 +64,7 @@ def read(path: str | Path, *, digits: int = 6) -> Network:
         return PARSERS[kind](target)
     more = [digits] if kind == ".uai" else []
     with errors_at(file=str(path)):
-        return PARSERS[kind](files.read_bytes(target), *more)
+        return PARSERS[kind](files.read_utf8(target), *more)
 
 
 HEAD = 4096  # bytes of a file that tell its format

@@ -174,6 +174,9 @@ class _Cfn:
 
     def __init__(self, tree: Tree) -> None:
         parts = _object(tree, "the file")
+        strange = parts.keys() - {"problem", "variables", "functions"}
+        if strange:
+            raise InputError(f"has {min(strange)!r}; allowed: problem, variables, functions")
         problem = _object(parts.get("problem", ()), "problem")
         self.name = _text(problem.get("name", '""'))
         bound = _text(problem.get("mustbe", '""')).replace(" ", "")

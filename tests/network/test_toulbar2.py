@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import gzip
 import itertools
@@ -31,13 +32,15 @@ OPTIMA = {
 
 @pytest.mark.parametrize("name", OPTIMA)
 def test_optimum_is_that_of_toulbar2(tmp_path: Path, name: str) -> None:
-    """Packed or not, and by its content where the name says nothing."""
+    """Packed or not, as editors on Windows save it, and by its content where no name tells."""
     raw = (FILES / name).read_bytes()
+    (tmp_path / f"windows-{name}").write_bytes(codecs.BOM_UTF8 + raw.replace(b"\n", b"\r\n"))
     (tmp_path / f"{name}.gz").write_bytes(gzip.compress(raw))
     (tmp_path / f"{name}.xz").write_bytes(lzma.compress(raw))
     (tmp_path / "unnamed").write_bytes(raw)
     for path in (FILES / name, *tmp_path.iterdir()):
         assert solve(read(path)).objective == OPTIMA[name]
+        assert read(path).name == read(FILES / name).name
 
 
 def test_probabilities_become_costs() -> None:
