@@ -306,13 +306,15 @@ def test_outputs_of_four_bits_that_are_inputs_are_no_copies() -> None:
     assert [node.op_type for node in result.model.graph.node] == ["Transpose", "Transpose"]
 
 
-def test_a_normalisation_of_onnxruntime_in_the_domain_of_onnx() -> None:
-    """The networks that its optimiser writes have it, and ONNX knows no such op."""
+@pytest.mark.parametrize("op", ["SimplifiedLayerNormalization", "LayerNormalization"])
+def test_a_normalisation_of_onnxruntime_in_the_domain_of_onnx(op: str) -> None:
+    """The networks that its optimiser writes have it, and ONNX (till set 16) knows no such op."""
     model = network(
-        """g (float[2,3,4] x) => (float[2,3,4] y) { a = Transpose<perm=[1,0,2]>(x)
-        b = SimplifiedLayerNormalization<axis=-1, epsilon=0.01>(a, w)
-        c = Relu(b) y = Transpose<perm=[1,0,2]>(c) }""",
+        f"""g (float[2,3,4] x) => (float[2,3,4] y) {{ a = Transpose<perm=[1,0,2]>(x)
+        b = {op}<axis=-1, epsilon=0.01>(a, w)
+        c = Relu(b) y = Transpose<perm=[1,0,2]>(c) }}""",
         {"w": (4,)},
+        opset=11,
     )
     result = layoutopt.convert(model, check=True)
     assert (result.after.transforms, result.partial) == (0, False)
