@@ -280,7 +280,10 @@ class _Cfn:
 def _object(tree: Tree, what: str) -> dict[str, Tree]:
     if not isinstance(tree, tuple):
         raise InputError(f"{what} must be an object")
-    return dict(tree)
+    members = dict(tree)
+    if len(members) < len(tree):
+        raise InputError(f"{what} has a name twice")
+    return members
 
 
 def _listed(tree: Tree, what: str) -> list[Tree]:
@@ -322,6 +325,11 @@ class _Numbers:
             allowed = f"{low} or more" if high is None else f"{low} to {high}"
             raise InputError(f"{what} must be {allowed}, got {number}")
         return number
+
+    def end(self) -> None:
+        """Refuse what stands behind all functions: there are more than the file counts."""
+        if self.at < len(self.tokens):
+            raise InputError(f"goes on with {self.word()[:40]!r} after its last function")
 
 
 def parse_wcsp(raw: bytes) -> Network:
@@ -369,6 +377,7 @@ def _wcsp(given: _Numbers) -> Network:
         found.append(CostFunction(title, scope, tuple(cells)))
         if arity < 0:
             shared.append(found[-1].costs)
+    given.end()
     named = [(f"x{u}", size) for u, size in enumerate(sizes)]
     return assembled(name, "min", named, found, Fraction(bound))
 
@@ -429,6 +438,7 @@ def _uai(given: _Numbers, step: Decimal, cost_of: _Logarithms) -> Network:
             raise InputError(f"function {k} needs {shape} potentials, has {count}")
         costs = tuple(cost_of(given.word()) for _ in range(count))
         found.append(CostFunction(f"function {k}", scope, costs))
+    given.end()
     return assembled("", "min", [(f"x{u}", size) for u, size in enumerate(sizes)], found)
 
 
