@@ -18,7 +18,7 @@ from layoutopt.base.result import Answer
 from layoutopt.network.capacity.fill import Filling, placed
 from layoutopt.network.capacity.master import use
 from layoutopt.network.capacity.pool import Pool, Priced
-from layoutopt.network.capacity.problem import Columns, joined
+from layoutopt.network.capacity.problem import Columns, joined, starts_of
 from layoutopt.network.problem import IntArray, WeightArray
 
 
@@ -73,7 +73,7 @@ def placement(pool: Pool, filling: Filling) -> CountedLabels:
     by_class = np.argsort(pool.problem.class_of, kind="stable")
     node_starts = np.searchsorted(pool.problem.class_of[by_class], np.arange(len(copies) + 1))
     size = np.diff(node_starts)[of]
-    starts = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    starts = starts_of(size)
     row = np.repeat(np.arange(len(edges)), size)
     nodes = by_class[node_starts[of[row]] + np.arange(len(row)) - starts[row]]
     part = parts.of[nodes]
@@ -81,14 +81,6 @@ def placement(pool: Pool, filling: Filling) -> CountedLabels:
     config = order[np.searchsorted(ends, position, side="right")]
     labels = columns.labels[columns.starts[config] + parts.place[nodes]]
     return CountedLabels(of, counts, starts, nodes, labels)
-
-
-def bytes_used(problem_bytes: IntArray, found: CountedLabels, tiles: int) -> IntArray:
-    """Return the bytes on each tile."""
-    counts = np.repeat(found.counts, np.diff(found.starts))
-    used = np.zeros(tiles, np.int64)
-    np.add.at(used, found.labels, counts * problem_bytes[found.nodes])
-    return used
 
 
 class Reason(StrEnum):
@@ -180,14 +172,11 @@ class State:
         self.seconds: dict[str, float] = {}
         self.last: tuple[Columns, IntArray] | None = None
         if before is not None:
-            self._begin_with(before)
-
-    def _begin_with(self, before: State) -> None:
-        self.columns = before.columns
-        if before.priced is not None:
-            self.take(before.priced)
-        if before.filling is not None:
-            self.place(before.filling.columns, before.filling.counts)
+            self.columns = before.columns
+            if before.priced is not None:
+                self.take(before.priced)
+            if before.filling is not None:
+                self.place(before.filling.columns, before.filling.counts)
 
     @property
     def closed(self) -> bool:
@@ -268,7 +257,9 @@ class State:
         used = None
         if self.filling is not None:
             found = placement(pool, self.filling)
-            used = bytes_used(problem.bytes, found, pool.tiles)
+            counts = np.repeat(found.counts, np.diff(found.starts))
+            used = np.zeros(pool.tiles, np.int64)
+            np.add.at(used, found.labels, counts * problem.bytes[found.nodes])
             if (used > self.capacity).any():
                 raise InternalError("a tile holds more than its capacity")
         prices: tuple[Fraction, ...] = ()  # those of a proof that nothing fits mean nothing

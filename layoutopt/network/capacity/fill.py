@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -14,11 +14,11 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.network.capacity.master import use
 from layoutopt.network.capacity.pool import Pool, one_copy, tables
-from layoutopt.network.capacity.problem import Columns, joined
+from layoutopt.network.capacity.problem import Columns, concatenated, starts_of
 from layoutopt.network.problem import IntArray, Labelling
 from layoutopt.network.solvers import highs
 from layoutopt.network.solvers.cpsat import solve_programme
-from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeWriter
+from layoutopt.network.solvers.programme import OPEN, ProgrammeWriter
 
 
 def rounded(
@@ -102,17 +102,6 @@ class Filling:
     columns: Columns  # their values are those of the pattern that they were made from
     counts: IntArray  # shape (columns,), 1 or more
 
-    @staticmethod
-    def joined(parts: list[Filling]) -> Filling:
-        """Put fillings of different kinds together."""
-        rows = Rows()
-        for part in parts:
-            columns = part.columns
-            for i, (a, b) in enumerate(pairwise(columns.starts.tolist())):
-                kind, count = int(columns.kind[i]), int(part.counts[i])
-                rows.add(kind, count, columns.labels[a:b], columns.bytes[a:b])
-        return rows.filling()
-
 
 @dataclass(eq=False)
 class Rows:
@@ -132,7 +121,17 @@ class Rows:
 
     def filling(self) -> Filling:
         """Return them all."""
-        return _together(joined([]), np.zeros(0, np.int64), self)
+        # An empty list would be an array of doubles, which do not hold all counts.
+        kind, counts = (np.array(x, np.int64) for x in (self.kind, self.counts))
+        none = np.zeros(0, np.int64)
+        columns = Columns(
+            kind,
+            np.zeros(len(kind), np.int64),
+            starts_of([*map(len, self.labels)]),
+            np.concatenate([none, *self.labels]),
+            np.concatenate([none, *self.bytes]),
+        )
+        return Filling(columns, counts)
 
 
 def placed(
@@ -165,7 +164,10 @@ def placed(
             named, many = found
             rows.add(int(chosen.kind[i]), many, named, weight)
             still -= many
-    return _together(chosen.chosen(np.flatnonzero(~slotted)), number[~slotted], rows)
+    added, whole = rows.filling(), chosen.chosen(np.flatnonzero(~slotted))
+    return Filling(
+        concatenated([whole, added.columns]), np.concatenate([number[~slotted], added.counts])
+    )
 
 
 def _tiles_for(
@@ -214,24 +216,6 @@ def _emptiest(heap: list[tuple[int, int]], avoid: set[int], need: int) -> tuple[
     for entry in skipped:
         heapq.heappush(heap, entry)
     return found
-
-
-def _together(named: Columns, counts: IntArray, rows: Rows) -> Filling:
-    """Put configurations that had tiles, and those that got them, together."""
-    # An empty list would be an array of doubles, which do not hold all counts.
-    kind, more, added = (
-        np.array(x, np.int64)
-        for x in (rows.kind, rows.counts, [len(labels) for labels in rows.labels])
-    )
-    size = np.concatenate([np.diff(named.starts), added])
-    columns = Columns(
-        np.concatenate([named.kind, kind]),
-        np.zeros(len(size), np.int64),
-        np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
-        np.concatenate([named.labels, *rows.labels]).astype(np.int64),
-        np.concatenate([named.bytes, *rows.bytes]).astype(np.int64),
-    )
-    return Filling(columns, np.concatenate([counts, more]))
 
 
 NODES = 50_000
@@ -333,8 +317,7 @@ def moved(pool: Pool, filling: Filling, room: IntArray, limits: Limits) -> Filli
         better = [moves.better(u) for u in nodes if moves.trials > 0 and not limits.over]
         if not any(better):
             break
-    labels = np.array(moves.labels, np.int64)
-    again = Columns(columns.kind, columns.value, columns.starts, labels, columns.bytes)
+    again = replace(columns, labels=np.array(moves.labels, np.int64))
     return Filling(again, filling.counts)
 
 
@@ -396,13 +379,18 @@ def packed(
     table = best_fit(sizes, numbers, room)
     if table is not None or len(sizes) * len(room) > VARIABLES:
         return table, False
-    asked = _programme(sizes, numbers, room)
+    to, shape = ProgrammeWriter(), (len(sizes), len(room))
+    most = np.minimum(numbers[:, None], room // sizes[:, None])
+    taken = to.block(np.zeros(shape, np.int64), most)
+    to.family(taken, [1] * len(room), numbers, numbers)
+    to.family(taken.T, sizes, high=room)
+    asked = to.finished()
     if not asked.fits():
         return None, False
     found = solve_programme(asked, limits.within(limits.left / 3).turn(EFFORT))
     if found.values is None:
         return None, found.infeasible
-    return found.values.reshape(len(sizes), len(room)), False
+    return found.values.reshape(shape), False
 
 
 def best_fit(sizes: IntArray, numbers: IntArray, room: IntArray) -> IntArray | None:
@@ -418,15 +406,6 @@ def best_fit(sizes: IntArray, numbers: IntArray, room: IntArray) -> IntArray | N
             return None
         left -= table[s] * sizes[s]
     return table
-
-
-def _programme(sizes: IntArray, numbers: IntArray, room: IntArray) -> Programme:
-    to, shape = ProgrammeWriter(), (len(sizes), len(room))
-    most = np.minimum(numbers[:, None], room // sizes[:, None])
-    taken = to.block(np.zeros(shape, np.int64), most)
-    to.family(taken, [1] * len(room), numbers, numbers)
-    to.family(taken.T, sizes, high=room)
-    return to.finished()
 
 
 TRIES = 4  # tiles of no worth of their own that a node looks at
@@ -493,11 +472,18 @@ class _Places:
 def _placed(
     problem: Labelling, sizes: list[int], places: _Places, most: int
 ) -> tuple[list[int], int]:
-    """Return labels for a copy, and how many copies take them."""
+    """Return labels for a copy, and how many copies take them.
+
+    Nodes come first that most depends on.
+    """
     earns, around = tables(problem)
+    stakes = [
+        sum(map(abs, (*mine.values(), *near.values())))
+        for mine, near in zip(earns, around, strict=True)
+    ]
     taken: Counter[tuple[int, int]] = Counter()
     labels = [-1] * problem.nodes
-    for u in _by_stake(earns, around):
+    for u in sorted(range(len(stakes)), key=lambda u: -stakes[u]):
         worth = dict.fromkeys(places.some(sizes[u], taken), 0)
         near = [(labels[v], weight) for v, weight in around[u].items() if labels[v] >= 0]
         for tile in {*earns[u], *(tile for tile, _ in near)}:
@@ -510,12 +496,3 @@ def _placed(
         if sizes[u]:
             taken[sizes[u], labels[u]] += 1
     return labels, places.take(taken, most)
-
-
-def _by_stake(earns: list[dict[int, int]], around: list[dict[int, int]]) -> list[int]:
-    """Return the nodes of a copy, those first that most depends on."""
-    stake = [
-        sum(map(abs, (*mine.values(), *near.values())))
-        for mine, near in zip(earns, around, strict=True)
-    ]
-    return sorted(range(len(stake)), key=lambda u: -stake[u])

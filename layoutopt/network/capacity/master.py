@@ -30,15 +30,6 @@ LEAST = 1_000
 """Fewer kinds are not worth choosing from."""
 
 
-@dataclass(frozen=True, eq=False)
-class Undecided:
-    """The open part of a problem."""
-
-    chosen: IntArray  # the columns of open kinds, by number
-    counts: IntArray  # shape (columns,): what is decided; 0 for open kinds
-    room: IntArray  # shape (tiles,): the grains left for open kinds
-
-
 def undecided(
     columns: Columns,
     matrix: csr_array,
@@ -46,9 +37,11 @@ def undecided(
     copies: IntArray,
     room: IntArray,
     per_tile: int,
-) -> Undecided:
+) -> tuple[IntArray, IntArray, IntArray]:
     """Return what prices leave open: everything, if the rest does not fit.
 
+    These are the columns of open kinds, by number, the counts of all columns, 0 for open kinds, and
+    the grains that are left on tiles.
     ``columns`` has at least one of each kind, ``matrix`` the grains that they use on tiles, and
     ``reduced`` their worths, prices taken off; at least ``per_tile`` kinds are open for each tile.
     """
@@ -66,9 +59,9 @@ def undecided(
         counts = np.where(leads & ~still[columns.kind], copies[columns.kind], 0)
         left = room - counts @ matrix
         if (left >= 0).all():
-            return Undecided(np.flatnonzero(still[columns.kind]), counts, left)
+            return np.flatnonzero(still[columns.kind]), counts, left
         count *= 2
-    return Undecided(np.arange(len(reduced)), np.zeros(len(reduced), np.int64), room)
+    return np.arange(len(reduced)), np.zeros(len(reduced), np.int64), room
 
 
 LINEAR = 30_000  # configurations that the linear programme may have
@@ -123,12 +116,12 @@ def solve_master(
         if smooth:
             found = SmoothDual(columns, matrix, value, copies, capacity, limits).run(start / scale)
         prices = start / scale if found is None else found.prices
-        part = undecided(columns, matrix, value - matrix @ prices, copies, capacity, per_tile)
-        if len(part.chosen) <= CORE and not limits.over:
-            at = part.chosen
-            core = _linear(columns.kind[at], value[at], matrix[at], copies, part.room, limits)
+        reduced = value - matrix @ prices
+        at, decided, left = undecided(columns, matrix, reduced, copies, capacity, per_tile)
+        if len(at) <= CORE and not limits.over:
+            core = _linear(columns.kind[at], value[at], matrix[at], copies, left, limits)
             if core is not None:
-                counts = part.counts.astype(float)
+                counts = decided.astype(float)
                 counts[at] = core.counts
                 found = Master(core.prices, counts, len(at) == len(value))
     return None if found is None else Master(found.prices * scale, found.counts, found.complete)

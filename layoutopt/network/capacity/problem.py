@@ -11,7 +11,7 @@ of class ``c`` (labels of its nodes) and ``x_ck`` the number of its copies that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,9 +114,24 @@ class Columns:
     def chosen(self, which: IntArray) -> Columns:
         """Return some of the configurations, by ascending number."""
         size = np.diff(self.starts)[which]
-        starts = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-        at = ranges(self.starts[which], size)
+        at, starts = ranges(self.starts[which], size), starts_of(size)
         return Columns(self.kind[which], self.value[which], starts, self.labels[at], self.bytes[at])
+
+
+def starts_of(sizes: IntArray | Sequence[int]) -> IntArray:
+    """Return where each of some parts in a row begins, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def concatenated(parts: Sequence[Columns]) -> Columns:
+    """Return configurations one after the other."""
+    return Columns(
+        np.concatenate([part.kind for part in parts]),
+        np.concatenate([part.value for part in parts]),
+        starts_of(np.concatenate([np.diff(part.starts) for part in parts])),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.bytes for part in parts]),
+    )
 
 
 def joined(parts: list[Columns]) -> Columns:
@@ -125,29 +140,17 @@ def joined(parts: list[Columns]) -> Columns:
     if not parts:
         none = np.zeros(0, np.int64)
         return Columns(none, none, np.zeros(1, np.int64), none, none)
-    size = np.concatenate([np.diff(part.starts) for part in parts])
-    whole = Columns(
-        np.concatenate([part.kind for part in parts]),
-        np.concatenate([part.value for part in parts]),
-        np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.bytes for part in parts]),
-    )
-    return whole.chosen(_distinct(whole, size))
-
-
-def _distinct(columns: Columns, size: IntArray) -> IntArray:
-    """Return the numbers of the configurations that differ, ordered by kind."""
-    found = []
+    whole = concatenated(parts)
+    size, found = np.diff(whole.starts), []
     for n in unique(size).tolist():
         at = np.flatnonzero(size == n)
-        labels = columns.labels[columns.starts[at][:, None] + np.arange(n)]
-        order = np.lexsort([*labels.T, columns.kind[at]])
-        rows = np.column_stack([columns.kind[at], labels])[order]
+        labels = whole.labels[whole.starts[at][:, None] + np.arange(n)]
+        order = np.lexsort([*labels.T, whole.kind[at]])
+        rows = np.column_stack([whole.kind[at], labels])[order]
         new = np.r_[True, (rows[1:] != rows[:-1]).any(axis=1)]
         found.append(at[order[new]])
     every = np.concatenate(found)
-    return every[np.argsort(columns.kind[every], kind="stable")]
+    return whole.chosen(every[np.argsort(whole.kind[every], kind="stable")])
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,10 @@ through copy by copy, by dynamic programming over the room that is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import accumulate, pairwise, product
+from operator import mul, sub
+from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -22,23 +23,13 @@ from layoutopt.network.capacity.pool import Pool, Priced, one_copy
 from layoutopt.network.capacity.problem import Columns
 from layoutopt.network.problem import IntArray, Labelling
 from layoutopt.network.solvers.cpsat import solve_programme
-from layoutopt.network.solvers.programme import (
-    LARGEST,
-    OPEN,
-    ProgrammeWriter,
-    coarse,
-)
+from layoutopt.network.solvers.programme import LARGEST, OPEN, ProgrammeWriter, coarse
 
 VARIABLES = 200_000  # variables that the programme may have
 
 
-@dataclass(frozen=True, eq=False)
-class _OnTiles:
-    """What takes room: variables, their tiles, and the grains that each takes there."""
-
-    variable: IntArray
-    tile: IntArray
-    grains: IntArray
+_Taking: TypeAlias = tuple[IntArray, IntArray, IntArray]
+"""What takes room: tiles, variables, and the grains that each takes there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +40,7 @@ class PlacementProgramme:
     column: IntArray  # shape (z,): the configuration that each `z` speaks of
     slot: IntArray  # its slot, counted over all configurations
     tile: IntArray
-    taking: _OnTiles  # what takes room
+    taking: _Taking
 
 
 def programme(
@@ -78,9 +69,9 @@ def programme(
     meets, row = np.unique(column[crowd] * tiles + tile[crowd], return_inverse=True)
     _sums(to, row, z[crowd], x[meets // tiles], -OPEN)
     named = use(columns, tiles).tocoo()
-    taking = _OnTiles(
-        np.concatenate([x[named.row], z]),
+    taking = (
         np.concatenate([named.col, tile]),
+        np.concatenate([x[named.row], z]),
         np.concatenate([named.data, size[slot]]),
     )
     return PlacementProgramme(columns, column, slot, tile, taking)
@@ -97,13 +88,12 @@ def _sums(to: ProgrammeWriter, row: IntArray, terms: IntArray, of: IntArray, low
     )
 
 
-def filling(given: PlacementProgramme, values: IntArray) -> Filling:
-    """Return the configurations, all nodes on tiles, that a point of a programme stands for."""
+def add_configurations(given: PlacementProgramme, values: IntArray, rows: Rows) -> None:
+    """Add the configurations, all nodes on tiles, that a point of a programme stands for."""
     columns = given.columns
     m = len(columns.kind)
     counts, z = values[:m], values[m : m + len(given.tile)]
     tiles = int(given.tile.max(initial=-1)) + 1
-    rows = Rows()
     by_column = np.argsort(given.column, kind="stable")
     bounds = np.searchsorted(given.column[by_column], np.arange(m + 1))
     for k in np.flatnonzero(counts).tolist():
@@ -118,7 +108,6 @@ def filling(given: PlacementProgramme, values: IntArray) -> Filling:
             for name, tile in zip(names[len(names) - len(places) :], places, strict=True):
                 named[columns.labels[part] == name] = tile
             rows.add(int(columns.kind[k]), many, named, columns.bytes[part])
-    return rows.filling()
 
 
 def _coloured(table: IntArray, copies: int) -> list[tuple[list[int], int]]:
@@ -163,7 +152,7 @@ class NodeProgramme:
     # for each copy its problem and the grains of its nodes
     copies: list[tuple[Labelling, IntArray]]
     first: list[int]  # where the variables of each copy begin, `x` node by node and then `y`
-    taking: _OnTiles  # what takes room
+    taking: _Taking
 
 
 def node_programme(to: ProgrammeWriter, pool: Pool, kinds: list[int]) -> NodeProgramme:
@@ -183,17 +172,15 @@ def node_programme(to: ProgrammeWriter, pool: Pool, kinds: list[int]) -> NodePro
         if kind == after:
             to.family(np.concatenate([at[c][0], at[c + 1][0]])[None], np.r_[tile, -tile], high=0)
     x, grains = np.concatenate(at), np.concatenate([weight for _, weight in copies])
-    taking = _OnTiles(x.reshape(-1), np.tile(tile, len(x)), np.repeat(grains, pool.tiles))
+    taking = np.tile(tile, len(x)), x.reshape(-1), np.repeat(grains, pool.tiles)
     return NodeProgramme(each, copies, first, taking)
 
 
-def node_filling(given: NodeProgramme, values: IntArray) -> Filling:
-    """Return the configurations that a point of a programme stands for."""
-    rows = Rows()
+def add_nodes(given: NodeProgramme, values: IntArray, rows: Rows) -> None:
+    """Add the configurations that a point of a programme over nodes stands for."""
     for kind, begin, (problem, size) in zip(given.kinds, given.first, given.copies, strict=True):
         x = values[begin : begin + problem.nodes * problem.labels].reshape(problem.nodes, -1)
         rows.add(kind, 1, x.argmax(axis=1), size)
-    return rows.filling()
 
 
 NODE_VARIABLES = 20_000
@@ -258,13 +245,8 @@ def _solve(
 ) -> None:
     """Solve both parts together, and note what that finds and proves."""
     taking = [part.taking for part in (listed, nodes) if part is not None]
-    to.sparse(
-        np.concatenate([each.tile for each in taking]),
-        np.concatenate([each.variable for each in taking]),
-        np.concatenate([each.grains for each in taking]),
-        np.full(len(state.room), -OPEN),
-        state.room,
-    )
+    tile, variable, grains = map(np.concatenate, zip(*taking, strict=True))
+    to.sparse(tile, variable, grains, np.full(len(state.room), -OPEN), state.room)
     asked = to.finished()
     small, unit = coarse(asked)
     if not small.fits():
@@ -275,9 +257,12 @@ def _solve(
         most = None  # more than a programme that fits can be worth
     found = solve_programme(small, state.limits, most=most)
     if found.values is not None:
-        whole = [] if listed is None else [filling(listed, found.values)]
-        whole += [] if nodes is None else [node_filling(nodes, found.values)]
-        state.offer(Filling.joined(whole))
+        rows = Rows()
+        if listed is not None:
+            add_configurations(listed, found.values, rows)
+        if nodes is not None:
+            add_nodes(nodes, found.values, rows)
+        state.offer(rows.filling())
     if found.infeasible:
         state.proved()
     elif found.bound is not None and state.value is not None and state.bound is not None:
@@ -289,15 +274,10 @@ STATES = 100_000  # states that are kept at a time
 STEPS = 50_000  # steps in all, and labellings of all kinds
 
 Room = tuple[int, ...]
+"""The grains that are left, or used, on each tile."""
 
-
-@dataclass(frozen=True)
-class Choice:
-    """A labelling, what it is worth, and the grains that it takes on each tile."""
-
-    labels: tuple[int, ...]
-    value: int
-    use: Room
+States = dict[Room, tuple[int, Room, tuple[int, ...]]]
+"""By the room that is left: the best worth, the room before the last copy, and its labels."""
 
 
 def exhaust(
@@ -315,85 +295,50 @@ def exhaust(
     many = [pool.tiles ** len(size) for size in sizes]
     if max(many, default=0) > LABELLINGS or sum(many) > STEPS:
         return False, None
-    listed = [_choices_of(pool, kind, size) for kind, size in enumerate(sizes)]
+    listed = [_choices(pool, kind, size) for kind, size in enumerate(sizes)]
     items = [kind for kind in range(pool.kinds) for _ in range(int(pool.copies[kind]))]
-    rest = _rest_of(priced, items)
+    rest = [*accumulate((int(priced.best[kind]) for kind in reversed(items)), initial=0)][::-1]
     prices, scale = priced.prices.tolist(), priced.scale
-    layers: list[dict[Room, tuple[int, Room, Choice | None]]]
-    layers = [{tuple(room.tolist()): (0, (), None)}]
+    layers: list[States] = [{tuple(room.tolist()): (0, (), ())}]
     steps = 0
-    for i, kind in enumerate(items):
-        states: dict[Room, tuple[int, Room, Choice | None]] = {}
+    for kind, after_it in zip(items, rest[1:], strict=True):
+        states: States = {}
         for before, (value, _, _) in layers[-1].items():
             steps += len(listed[kind])
             if steps > STEPS or limits.over:
                 return False, None
-            for after, choice in _moves(before, listed[kind]):
-                total = value + choice.value
-                if after in states and states[after][0] >= total:
+            for taken, (more, labels) in listed[kind].items():
+                after, total = tuple(map(sub, before, taken)), value + more
+                if min(after, default=0) < 0 or (after in states and states[after][0] >= total):
                     continue
-                top = rest[i + 1] + sum(p * r for p, r in zip(prices, after, strict=True))
+                top = after_it + sum(map(mul, prices, after))
                 if floor is None or total * scale + top > floor * scale:
-                    states[after] = (total, before, choice)
+                    states[after] = (total, before, labels)
         if len(states) > STATES:
             return False, None
         layers.append(states)
-    return True, _traced(pool, layers, items)
+    if not layers[-1]:
+        return True, None
+    rows = Rows()
+    at = max(layers[-1], key=lambda room: layers[-1][room][0])
+    for kind, states in zip(reversed(items), layers[:0:-1], strict=True):
+        _, at, labels = states[at]
+        rows.add(kind, 1, np.array(labels, np.int64), sizes[kind])
+    return True, rows.filling()
 
 
-def _choices_of(pool: Pool, kind: int, size: IntArray) -> list[Choice]:
-    """Return the labellings of a kind, of those of equal use the best one."""
+def _choices(pool: Pool, kind: int, size: IntArray) -> dict[Room, tuple[int, tuple[int, ...]]]:
+    """Return by its use of tiles the best labelling of a kind, and what it is worth."""
     rows = np.array(list(product(range(pool.tiles), repeat=len(size))), np.int64)
     many = len(rows)
     starts = np.arange(many + 1) * len(size)
     kinds = np.full(many, kind)
     columns = Columns(kinds, kinds, starts, rows.reshape(-1), np.tile(size, many))
-    best: dict[Room, Choice] = {}
-    for labels, value in zip(rows.tolist(), worth(pool, columns).tolist(), strict=True):
-        grains = [0] * pool.tiles
-        for label, weight in zip(labels, size.tolist(), strict=True):
-            grains[label] += weight
-        use = tuple(grains)
-        if use not in best or best[use].value < value:
-            best[use] = Choice(tuple(labels), int(value), use)
-    return list(best.values())
-
-
-def _rest_of(priced: Priced, items: list[int]) -> list[int]:
-    """Return the priced worth of all copies from each one on, times the scale."""
-    rest = [0]
-    for kind in reversed(items):
-        rest.append(rest[-1] + int(priced.best[kind]))
-    return rest[::-1]
-
-
-def _moves(before: Room, choices: list[Choice]) -> Iterator[tuple[Room, Choice]]:
-    for choice in choices:
-        after = tuple(a - b for a, b in zip(before, choice.use, strict=True))
-        if min(after, default=0) >= 0:
-            yield after, choice
-
-
-def _traced(
-    pool: Pool,
-    layers: list[dict[Room, tuple[int, Room, Choice | None]]],
-    items: list[int],
-) -> Filling | None:
-    """Return the way to the best last state."""
-    if not layers[-1]:
-        return None
-    at = max(layers[-1], key=lambda room: layers[-1][room][0])
-    labels: list[tuple[int, ...]] = []
-    for states in layers[:0:-1]:
-        _, before, choice = states[at]
-        labels.append(choice.labels if choice else ())
-        at = before
-    return _filling_of(pool, items, labels[::-1])
-
-
-def _filling_of(pool: Pool, items: list[int], labels: list[tuple[int, ...]]) -> Filling:
-    """Return copies of kinds with their labels as a placement."""
-    rows, sizes = Rows(), {kind: one_copy(pool, kind)[1] for kind in set(items)}
-    for kind, mine in zip(items, labels, strict=True):
-        rows.add(kind, 1, np.array(mine, np.int64), sizes[kind])
-    return rows.filling()
+    used = np.zeros((many, pool.tiles), np.int64)
+    np.add.at(used, (columns.column, columns.labels), columns.bytes)
+    each = zip(map(tuple, used.tolist()), worth(pool, columns).tolist(), rows.tolist(), strict=True)
+    best: dict[Room, tuple[int, tuple[int, ...]]] = {}
+    for taken, value, labels in each:
+        if taken not in best or best[taken][0] < value:
+            best[taken] = int(value), tuple(labels)
+    return best

@@ -47,11 +47,11 @@ def test_what_is_decided_takes_its_room(monkeypatch: pytest.MonkeyPatch) -> None
     reduced = np.array([9.0, 0.0, 5.0, 4.0, 3.0, 8.0])
     copies, matrix = np.array([3, 4, 5]), use(columns, 2)
     monkeypatch.setattr(master, "LEAST", 1)
-    part = master.undecided(columns, matrix, reduced, copies, np.array([20, 20]), 0)
-    tight = master.undecided(columns, matrix, reduced, copies, np.array([12, 20]), 0)
-    assert part.chosen.tolist() == [2, 3]
-    assert part.counts.tolist() == [3, 0, 0, 0, 0, 5]
-    assert part.room.tolist() == [20 - 2 * 8, 20]
+    chosen, counts, left = master.undecided(columns, matrix, reduced, copies, np.array([20, 20]), 0)
+    tight, _, less = master.undecided(columns, matrix, reduced, copies, np.array([12, 20]), 0)
+    assert chosen.tolist() == [2, 3]
+    assert counts.tolist() == [3, 0, 0, 0, 0, 5]
+    assert left.tolist() == [20 - 2 * 8, 20]
     # With room for 6 on tile 0 the third kind stays open, too.
-    assert tight.chosen.tolist() == [2, 3, 4, 5]
-    assert tight.room.tolist() == [6, 20]
+    assert tight.tolist() == [2, 3, 4, 5]
+    assert less.tolist() == [6, 20]
