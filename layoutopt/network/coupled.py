@@ -18,10 +18,12 @@ keep their labels.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import accumulate, pairwise
 from math import inf
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,7 +31,6 @@ from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, Stopped, Unlimited
 from layoutopt.base.numbers import relative
 from layoutopt.network.ascent import PricedRows, RowAscent
-from layoutopt.network.branching import TRIED, Branching, PriceBound, refuted
 from layoutopt.network.costs.local_search import Neighbourhoods, part_of
 from layoutopt.network.costs.reductions import apply
 from layoutopt.network.costs.solve import (
@@ -55,6 +56,19 @@ from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.pairwise import Message, Relaxed, relax
 from layoutopt.network.solvers.programme import Programme, ProgrammeResult, coarse
 
+HELD = 10**8  # entries of tables of all open branches, beyond which the newest one is next
+LOGGED, LONGEST, DEEPEST = 10**8, 10**6, 100
+"""Entries of tables of all branches, and of one, and how deep it is, while steps of a proof are
+kept."""
+
+TRIED, EACH, PER_ENTRY = 5e-3, 0.1, 1.5e-6
+"""Effort of a branch without prices, see `Limits.turn`, and of one with prices: for itself, and for
+each entry of its tables."""
+
+Division: TypeAlias = tuple[int, list[list[int]]]
+"""A node, and labels of it, in shares."""
+
+
 BRANCHES = 200  # branches that are tried before anything else
 STEPS, DIVES = 30, 4  # steps of dual ascent in each branch, and of how many one is rounded
 
@@ -72,6 +86,17 @@ LATE = 1.0  # seconds of processor time that the exact bound of prices may take 
 BETWEEN = 5.0  # seconds after which a better labelling is told
 ROUNDS = 6  # most often the relaxation is solved
 PRICED = 0.999  # share of its solution from which on a label is taken at once
+
+
+@dataclass(frozen=True)
+class PriceBound:
+    """A bound by prices of rows and messages of tables, and the solution that they led to."""
+
+    bound: int
+    rows: PricedRows
+    prices: list[float]  # of each of these rows
+    messages: dict[tuple[int, int], dict[int, float]]  # by edge, to labels of its second node
+    shares: list[dict[int, float]]  # for each node, how much of each label
 
 
 def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer:
@@ -177,7 +202,7 @@ class _Solver:
                 return self._least(bound)
             before = sum(map(len, map(work.labels, work.left())))
             left = self.limits.left
-            found = self._price(work, rows, priced)
+            found = self.price(work, rows, priced)
             if found is None:
                 break
             bound, priced = max(bound, found.bound), found
@@ -211,11 +236,7 @@ class _Solver:
     def _least(self, bound: int) -> int:
         return bound if self.worth is None else min(bound, self.worth)
 
-    def price(self, work: Work, rows: RowSet, begin: PriceBound) -> PriceBound | None:
-        """Price a branch by a few steps of dual ascent, and round what that led to."""
-        return self._price(work, rows, begin, STEPS)
-
-    def _price(
+    def price(
         self, work: Work, rows: RowSet, begin: PriceBound | None, most: int | None = None
     ) -> PriceBound | None:
         """Price rows by the relaxation, forbid what is too dear, and look for a labelling.
@@ -237,22 +258,22 @@ class _Solver:
             return None
         scale = 1 << min(64, 16 + sum(single.room).bit_length())  # rounding loses next to nothing
         # What tables hand to their second nodes; what is left to the first ones follows.
-        edges = list(zip(work.edges(), found.messages, strict=True))
-        messages: list[Message] = [
-            ([0.0] * len(work.labels(u)), two) for (u, _, _), (_, two) in edges
-        ]
-        sent = {
-            (u, v): dict(zip(work.labels(v), two, strict=True)) for (u, v, _), (_, two) in edges
-        }
+        messages, sent = list[Message](), dict[tuple[int, int], dict[int, float]]()
+        for (u, v, _), (_, two) in zip(work.edges(), found.messages, strict=True):
+            messages.append(([0.0] * len(work.labels(u)), two))
+            sent[u, v] = dict(zip(work.labels(v), two, strict=True))
         late = time.process_time() + LATE
 
         def stop() -> bool:
             return self.limits.over and time.process_time() > late
 
         try:
-            tight, prices = _charged(work, scale, messages, single, found.prices, stop)
+            labels = [work.labels(u) for u in work.left()]
+            tight = tighten(work, scale, messages, labels, stop)
         except TimeoutError:
             return None
+        prices = [max(0, round(price * scale)) for price in found.prices]
+        charge(tight, single, prices)
         bound = -(-tight.constant // scale)
         shares: list[dict[int, float]] = [{} for _ in work.costs]
         for u, share in zip(work.left(), found.point, strict=True):
@@ -482,21 +503,6 @@ def _stated(work: Work, rows: RowSet) -> tuple[WrittenWork, Programme, int] | No
     return None if given is None else (written, *coarse(given))
 
 
-def _charged(
-    work: Work,
-    scale: int,
-    messages: Sequence[Message],
-    rows: PricedRows,
-    prices: Sequence[float],
-    stop: Callable[[], bool],
-) -> tuple[Work, list[int]]:
-    """Return a problem in parts of a unit, to which rows are charged, and their prices."""
-    tight = tighten(work, scale, messages, [work.labels(u) for u in work.left()], stop)
-    whole = [max(0, round(price * scale)) for price in prices]
-    charge(tight, rows, whole)
-    return tight, whole
-
-
 def price_step(
     work: Work,
     scale: int,
@@ -558,3 +564,159 @@ def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, f
     trial.restore(labels)
     work.restore(labels)
     solver.take(labels)
+
+
+@dataclass(frozen=True)
+class _Branch:
+    bound: int
+    work: Work
+    rows: RowSet
+    priced: PriceBound | None
+    entries: int
+    depth: int
+
+
+class Branching:
+    """Branches that are still to be divided; without ``priced`` they are bounded by costs alone.
+
+    What the relaxation leaves undecided is mostly how much nodes use of scarce rows: a part of a
+    label that uses much, and one of a label that uses little.  So the labels of a node are divided
+    by what they use, where that separates most.  A branch begins with the prices and messages of
+    the one that it divides, and loses the labels that cost too much under its own.  The branch of
+    the least bound is next, or the newest one where memory would not hold all.
+
+    The log of the problem gets a step ``("cases", node, [(labels, log of that branch), ...])``.
+    """
+
+    def __init__(
+        self, search: _Solver, work: Work, rows: RowSet, priced: PriceBound | None
+    ) -> None:
+        self.search = search
+        self.entries = 0  # of all branches so far
+        least = work.bound() if priced is None else priced.bound
+        self.open = [_Branch(least, work, rows, priced, cells(work), 0)]  # the newest one last
+
+    @property
+    def bound(self) -> int:
+        """What no labelling can cost less than, while branches are open."""
+        worth = [] if self.search.worth is None else [self.search.worth]
+        return min([*worth, *(branch.bound for branch in self.open)])
+
+    def run(self, limits: Limits) -> bool:
+        """Divide branches until limits are reached; return whether none is left."""
+        while self.open and not limits.over and not self.search.close(self.bound):
+            self._divide(self._next(), limits)
+            self.open = [branch for branch in self.open if not self._useless(branch.bound)]
+            if self.open:
+                limits.report("branching", self.search.worth, self.bound)
+        return not self.open
+
+    def _next(self) -> _Branch:
+        large = sum(branch.entries for branch in self.open) > HELD
+        by_costs = self.open[0].priced is None  # all bounds are weak then: deep branches go first
+        if large or by_costs:
+            return self.open.pop()
+        return self.open.pop(min(range(len(self.open)), key=lambda k: self.open[k].bound))
+
+    def _useless(self, bound: int) -> bool:
+        return self.search.worth is not None and bound >= self.search.worth
+
+    def _divide(self, branch: _Branch, limits: Limits) -> None:
+        """Replace a branch by those that may hold better labellings, the best one last."""
+        work, by_costs = branch.work, branch.priced is None
+        u, shares = by_use(work, branch.priced) or by_label(work, branch.priced)
+        few = self.entries < LOGGED and branch.entries < LONGEST and branch.depth < DEEPEST
+        logged = few and work.log is not None
+        logs = []
+        for labels in shares:
+            part = work.copy()
+            part.log = [] if logged else None
+            self.entries += branch.entries
+            limits.spend(TRIED if by_costs else EACH + PER_ENTRY * branch.entries)
+            try:
+                for i in set(work.labels(u)).difference(labels):
+                    part.forbid(u, i)
+                new = self._bounded(part, RowSet(branch.rows.groups), branch)
+            except Infeasible:
+                new = None
+                refuted(part)
+            if new is not None:
+                self.open.append(new)
+            logs.append((labels, part.log))
+        if logged:
+            work.note("cases", u, logs)
+
+    def _bounded(self, work: Work, rows: RowSet, parent: _Branch) -> _Branch | None:
+        """Return a branch if there may be better labellings in it."""
+        priced, limits = parent.priced, self.search.limits
+        settle(work, rows, limits, near=priced is not None)
+        least = max(parent.bound, work.bound())
+        if not self._stays(work, least):
+            return None
+        if priced is not None:
+            priced = self.search.price(work, rows, priced, STEPS) or priced
+            least = max(least, priced.bound)
+            if self._useless(least):
+                return None
+            settle(work, rows, limits, near=True)
+            least = max(least, work.bound())
+            if not self._stays(work, least):
+                return None
+        return _Branch(least, work, rows, priced, cells(work), parent.depth + 1)
+
+    def _stays(self, work: Work, bound: int) -> bool:
+        """Return whether a branch may hold better labellings; take the last one that is left."""
+        if self._useless(bound):
+            return False
+        if not work.left():
+            labels = [0] * len(work.costs)
+            work.restore(labels)
+            self.search.take(labels)
+        return bool(work.left())
+
+
+def refuted(work: Work) -> None:
+    """Note steps of a proof that rows and tables forbid all labels of a node."""
+    work.note("narrow")
+    for u, v, _ in work.edges():
+        work.note("move", u, v)
+
+
+def by_use(work: Work, priced: PriceBound | None) -> Division | None:
+    """Divide the labels that use more of priced rows from those that use less.
+
+    Of all nodes and thresholds those whose shares on both sides are worth most, at the prices of
+    rows; ``None`` if no node is undecided.
+    """
+    if priced is None:
+        return None
+    rows, sums = priced.rows, [0.0, *accumulate(priced.prices)]
+    most: float = 0
+    best: Division | None = None
+    for u, amounts, a, b in zip(rows.nodes, rows.amounts, rows.begin, rows.end, strict=True):
+        price = sums[b] - sums[a]
+        if price <= 0 or work.gone[u]:
+            continue
+        labels = work.labels(u)
+        for low, high in pairwise(sorted({amounts[i] for i in labels})):
+            middle = (low + high) / 2
+            away = [priced.shares[u].get(i, 0.0) * (amounts[i] - middle) for i in labels]
+            worth = price * min(-sum(x for x in away if x < 0), sum(x for x in away if x > 0))
+            if worth > most:
+                more = [i for i in labels if amounts[i] > middle]
+                most, best = worth, (u, [more, [i for i in labels if amounts[i] < middle]])
+    return best
+
+
+def by_label(work: Work, priced: PriceBound | None) -> Division:
+    """Divide one label from the others where that is least decided, else all of a node."""
+    if priced is None:
+        u = max(work.left(), key=lambda u: (len(work.near[u]), -len(work.labels(u))))
+        return u, [[i] for i in sorted(work.labels(u), key=lambda i: -work.costs[u][i])]
+
+    def first(u: int) -> tuple[float, int]:
+        return max((priced.shares[u].get(i, 0.0), -i) for i in work.labels(u))
+
+    u = min(work.left(), key=lambda u: (first(u)[0], -len(work.labels(u))))
+    chosen = -first(u)[1]
+    return u, [[i for i in work.labels(u) if i != chosen], [chosen]]

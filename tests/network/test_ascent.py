@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits, limited
-from layoutopt.network import CostNetwork, Network, branching, solve
+from layoutopt.network import CostNetwork, Network, solve
 from layoutopt.network import coupled as coupling
 from layoutopt.network.ascent import RowAscent
 from layoutopt.network.costs import local_search
@@ -161,17 +161,17 @@ def test_labels_are_divided_by_what_they_use() -> None:
     network = net.build()
     work, rows = work_of(network, Limits()), RowSet.of(network)
     shares = [{0: 0.25, 1: 0.0, 2: 0.75}, {0: 0.9, 1: 0.1}]
-    found = branching.PriceBound(0, rows.one_sided(work), [2.0], {}, shares)
-    assert branching.by_use(work, found) == (0, [[2], [0, 1]])
+    found = coupling.PriceBound(0, rows.one_sided(work), [2.0], {}, shares)
+    assert coupling.by_use(work, found) == (0, [[2], [0, 1]])
     shares[1] = {0: 0.5, 1: 0.5}
-    assert branching.by_use(work, found) == (1, [[1], [0]])
+    assert coupling.by_use(work, found) == (1, [[1], [0]])
     free = replace(found, prices=[0.0])
-    assert branching.by_use(work, free) is None
-    assert branching.by_label(work, free) == (1, [[1], [0]])
+    assert coupling.by_use(work, free) is None
+    assert coupling.by_label(work, free) == (1, [[1], [0]])
     free = replace(free, shares=[shares[0], {0: 0.2, 1: 0.8}])
-    assert branching.by_label(work, free) == (0, [[0, 1], [2]])
+    assert coupling.by_label(work, free) == (0, [[0, 1], [2]])
     work.costs[1] = [1, 5]
-    assert branching.by_label(work, None) == (1, [[1], [0]])
+    assert coupling.by_label(work, None) == (1, [[1], [0]])
 
 
 def test_branches_close_what_prices_leave_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,11 +181,11 @@ def test_branches_close_what_prices_leave_open(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(local_search, "STALE", -1)
     for name, value in {"SMALL": 0, "SEARCHED": -1, "CELLS": -1}.items():
         monkeypatch.setattr(coupling, name, value)
-    for held in (branching.HELD, 0):
-        monkeypatch.setattr(branching, "HELD", held)
+    for held in (coupling.HELD, 0):
+        monkeypatch.setattr(coupling, "HELD", held)
         found = [solve(network) for network in networks]
         assert [(answer.cost, answer.least) for answer in found] == [(x, x) for x in wanted]
-    monkeypatch.setattr(branching.Branching, "run", lambda *_: True)
+    monkeypatch.setattr(coupling.Branching, "run", lambda *_: True)
     assert any(
         solve(network, time_limit=60).cost != x for network, x in zip(networks, wanted, strict=True)
     )

@@ -20,7 +20,7 @@ from layoutopt.certificate.bounds import KINDS
 from layoutopt.certificate.network import StatedNetwork, check_network
 from layoutopt.certificate.pairwise import Pairwise, fixed, split
 from layoutopt.certificate.refused import Refused
-from layoutopt.network import CostNetwork, Network, branching, evidence, solve
+from layoutopt.network import CostNetwork, Network, evidence, solve
 from layoutopt.network import certify as certifying
 from layoutopt.network import coupled as coupling
 from layoutopt.network.certify import certify, check_answer, check_certificate, document_of
@@ -255,7 +255,7 @@ def test_large_networks_keep_what_is_proved(
     branched(monkeypatch)
     monkeypatch.setattr(certifying, "ENTRIES", -1)
     monkeypatch.setattr(certifying, "evidence", None)
-    monkeypatch.setattr(branching, *limit)
+    monkeypatch.setattr(coupling, *limit)
     seen = set()
     for network, cost in solved:
         certificate = kept(network)
