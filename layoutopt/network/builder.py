@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from numbers import Integral, Rational, Real
 from typing import Any, TypeAlias
 
@@ -378,16 +379,14 @@ class CostNetwork:
             How floats are rounded.
         """
         net = cls(name, sense, digits=digits, unit=unit)
-        known: dict[int, Domain] = {}
+        domain = cache(net.domain)
         own = [[*map(net._cost_or_none, row)] for row in _rows_of(costs, "costs")]
         names = listed(nodes, "nodes") or [*map(str, range(len(own)))]
-        labels, pairs = listed(labels, "labels"), _rows_of(edges, "edges")
+        labels, pairs = tuple(listed(labels, "labels")), _rows_of(edges, "edges")
         if len(names) != len(own):
             raise InputError(f"{len(own)} rows of costs need as many nodes, got {len(names)}")
         for node, row in zip(names, own, strict=True):
-            if len(row) not in known:
-                known[len(row)] = net.domain(labels if len(labels) == len(row) else len(row))
-            net.node(node, known[len(row)], row)
+            net.node(node, domain(labels if len(labels) == len(row) else len(row)), row)
         every = [
             [[*map(net._cost_or_none, row)] for row in _rows_of(table, f"table {k}")]
             for k, table in enumerate(listed(tables, "tables"))
@@ -435,12 +434,9 @@ class CostNetwork:
             if str(label) in costs:
                 raise InputError(f"node {str(node)!r} has label {str(label)!r} twice")
             costs[str(label)] = net._cost_or_none(None if _is_missing(cost) else cost)
-        known: dict[tuple[str, ...], Domain] = {}
+        domain = cache(net.domain)
         for node, costs in own.items():
-            key = tuple(map(str, costs))
-            if key not in known:
-                known[key] = net.domain(key)
-            net.node(node, known[key], costs)
+            net.node(node, domain(tuple(costs)), costs)
         if edges is None:
             return net
         if _has(edges, "equal"):
@@ -485,16 +481,14 @@ class CostNetwork:
         if not isinstance(graph, Graph):
             raise InputError(f"expected a graph of NetworkX, not {type(graph).__name__}")
         net = cls(name or str(graph.name), sense, digits=digits, unit=unit)
-        known: dict[tuple[str, ...] | int, Domain] = {}
+        domain = cache(net.domain)
         for node, data in graph.nodes(data=True):
             costs = data.get("costs")
             if costs is None:
                 raise InputError(f"node {str(node)!r} has no attribute 'costs'")
             key = tuple(map(str, costs)) if isinstance(costs, Mapping) else len(costs)
-            if key not in known:
-                known[key] = net.domain(key)
             own = {str(k): x for k, x in costs.items()} if isinstance(costs, Mapping) else costs
-            net.node(str(node), known[key], own)
+            net.node(str(node), domain(key), own)
         for u, v, data in graph.edges(data=True):
             if "table" in data:
                 rows = _rows_of(data["table"], f"the table of {str(u)!r} and {str(v)!r}")

@@ -35,7 +35,25 @@ class NetworkConflict:
     @property
     def part(self) -> Network:
         """The network of these parts alone, without costs."""
-        return _part(self)
+        net, nodes = self.network, np.array(self.nodes, np.int64)
+        place = np.full(len(net), -1)
+        place[nodes] = np.arange(len(nodes))
+        edges = np.array(self.tables, np.int64)
+        banned = net.banned[np.isin(net.banned[:, 0], self.bans)]
+        free = tuple(CostTable(np.zeros(t.costs.shape, np.int64), t.allowed) for t in net.tables)
+        usages = [_cut(usage, rows, place) for usage, rows in _by_usage(net, self.rows) if rows]
+        return Network(
+            nodes=tuple(net.nodes[u] for u in nodes.tolist()),
+            domains=net.domains,
+            domain_of=net.domain_of[nodes],
+            banned=np.column_stack([place[banned[:, 0]], banned[:, 1]]),
+            table_edges=place[net.table_edges[edges]],
+            table_of=net.table_of[edges],
+            tables=free,
+            ties=place[net.ties[np.array(self.ties, np.int64)]],
+            usages=tuple(usages),
+            name=net.name,
+        )
 
     def __str__(self) -> str:
         net, name = self.network, self.network.nodes
@@ -46,7 +64,7 @@ class NetworkConflict:
             [f"{name[u]} with {name[v]}" for u, v in ends[list(own)].tolist()]
             for ends, own in ((net.table_edges, self.tables), (net.ties, self.ties))
         ]
-        rows = [_row_name(net, k) for k in self.rows]
+        rows = [usage.name(k) for usage, own in _by_usage(net, self.rows) for k in own]
         parts = {
             "nodes": [name[u] for u in self.nodes],
             "forbidden labels": bans,
@@ -61,14 +79,6 @@ class NetworkConflict:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
-
-
-def _row_name(network: Network, row: int) -> str:
-    for usage in network.usages:
-        if row < usage.rows:
-            return usage.name(row)
-        row -= usage.rows
-    raise IndexError(row)
 
 
 def find_conflict(network: Network, refutes: Refutes, limits: Limits) -> NetworkConflict:
@@ -148,29 +158,6 @@ def _by_usage(network: Network, rows: Iterable[int]) -> list[tuple[Usage, list[i
         found.append((usage, [k - first for k in every if first <= k < end]))
         first = end
     return found
-
-
-def _part(conflict: NetworkConflict) -> Network:
-    """Return the network of a conflict's parts alone, without costs."""
-    net, nodes = conflict.network, np.array(conflict.nodes, np.int64)
-    place = np.full(len(net), -1)
-    place[nodes] = np.arange(len(nodes))
-    edges = np.array(conflict.tables, np.int64)
-    banned = net.banned[np.isin(net.banned[:, 0], conflict.bans)]
-    free = tuple(CostTable(np.zeros(t.costs.shape, np.int64), t.allowed) for t in net.tables)
-    usages = [_cut(usage, rows, place) for usage, rows in _by_usage(net, conflict.rows) if rows]
-    return Network(
-        nodes=tuple(net.nodes[u] for u in nodes.tolist()),
-        domains=net.domains,
-        domain_of=net.domain_of[nodes],
-        banned=np.column_stack([place[banned[:, 0]], banned[:, 1]]),
-        table_edges=place[net.table_edges[edges]],
-        table_of=net.table_of[edges],
-        tables=free,
-        ties=place[net.ties[np.array(conflict.ties, np.int64)]],
-        usages=tuple(usages),
-        name=net.name,
-    )
 
 
 def _cut(usage: Usage, rows: list[int], place: Array) -> Usage:

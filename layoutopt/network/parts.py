@@ -68,7 +68,10 @@ def solve_parts(problem: Labelling, limits: Limits, start: IntArray | None = Non
     """Solve a problem without order rules; the result has a labelling and a bound."""
     reduced = contract(problem, limits)
     parts = split(reduced.problem)
-    starts = parts.cut(_given(reduced.project(start), reduced.problem))
+    own = reduced.project(start)
+    if own is None:  # each node its own fresh label
+        own = reduced.problem.labels + np.arange(reduced.problem.nodes)
+    starts = parts.cut(own)
     each = zip(parts.parts, starts, strict=True)
     known = [(part.value(start), part.total()) for part, start in each]
     whole = SumOfParts(limits.beside(reduced.constant), known)
@@ -80,18 +83,13 @@ def solve_parts(problem: Labelling, limits: Limits, start: IntArray | None = Non
         except MemoryError:
             limits.full.set()
             result = simple_answer(part, limits, starts[i])
-        labels[i], own = result.labelling, int(result.bound or 0)
-        whole.settle(i, int(result.objective or 0), own)
-        bound += own
+        labels[i], least = result.labelling, int(result.bound or 0)
+        whole.settle(i, int(result.objective or 0), least)
+        bound += least
         if result.stopped is not Stopped.FINISHED:
             stopped = result.stopped
     result = Result(labelling=parts.join(labels), bound=bound, stopped=stopped)
     return reduced.restore_result(result)
-
-
-def _given(labels: IntArray | None, problem: Labelling) -> IntArray:
-    """Return a labelling to begin with: each node its own fresh one where none is given."""
-    return problem.labels + np.arange(problem.nodes) if labels is None else labels
 
 
 def solve_part(part: Labelling, limits: Limits, start: IntArray) -> Result:
@@ -240,26 +238,18 @@ class OrderCut:
     value: int
 
 
-@dataclass(frozen=True)
-class OrderSolution:
-    """Solution of the master problem."""
-
-    bound: int  # no order lets the parts earn more, as far as the cuts tell
-    # a rank for each barrier, `None` if time ran out before any order was found
-    rank: list[int] | None
-
-
 def best_order(
     barriers: int,
     static: Sequence[Arc],
     tops: Sequence[int],
     cuts: Sequence[OrderCut],
     limits: Limits,
-) -> OrderSolution:
-    """Choose an order that the parts like best.
+) -> tuple[int, list[int] | None]:
+    """Solve the master problem: choose an order that the parts like best.
 
     ``static`` arcs are always there.  ``tops`` are what each part earns at most; cuts are what is
-    known besides.
+    known besides.  Return what no order lets the parts earn more than, as far as the cuts tell, and
+    a rank for each barrier, ``None`` if time ran out before any order was found.
     """
     unit = math.gcd(*(top - cut.value for cut in cuts for top in [tops[cut.part]])) or 1
     losses = [-(-(tops[cut.part] - cut.value) // unit) for cut in cuts]
@@ -285,7 +275,7 @@ def best_order(
     found = solve_programme(to.finished(), limits)
     least = 0 if found.bound is None else max(0, -found.bound)
     chosen = None if found.values is None else found.values[:barriers].tolist()
-    return OrderSolution(sum(tops) - least * unit, chosen)
+    return sum(tops) - least * unit, chosen
 
 
 Arcs = frozenset[Arc]
@@ -311,19 +301,17 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     free = solve_parts(rest, limits.restated(lambda x: x, lambda x: x + hope))
     low, high = int(free.objective or 0), int(free.bound or 0)
     told = limits.restated(lambda x: x + low, lambda x: x + high)
-    found = _Decomposition(order, coupled, told).run()
+    found = _Decomposition(order, coupled, told)
+    bound, stopped = found.run()
     labels = np.zeros(problem.nodes, np.int64)
     labels[alone] = restored_names(free.labelling, alone, problem.labels)
-    for part, result in zip(coupled, found.results, strict=True):
+    for part, result in zip(coupled, found.best, strict=True):
         table = np.concatenate([part.labels, problem.labels + part.nodes])
         labels[part.nodes] = table[result.labelling]
-    stopped = found.stopped if free.stopped is Stopped.FINISHED else free.stopped
-    return Result(
-        objective=problem.value(labels),
-        bound=high + found.bound,
-        labelling=labels,
-        stopped=stopped,
-    )
+    if free.stopped is not Stopped.FINISHED:
+        stopped = free.stopped
+    value = problem.value(labels)
+    return Result(objective=value, bound=high + bound, labelling=labels, stopped=stopped)
 
 
 @dataclass(eq=False)
@@ -360,15 +348,6 @@ class _Part:
         return frozenset().union(*(self.needs.get(pair, frozenset()) for pair in pairs))
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Results of the coupled parts under the best order, and a bound on all orders."""
-
-    results: Sequence[Result]
-    bound: int
-    stopped: Stopped
-
-
 class _Decomposition:
     """Master problem and parts, in turns."""
 
@@ -380,8 +359,8 @@ class _Decomposition:
         self.best: list[Result] = []
         self.value = 0
 
-    def run(self) -> _Found:
-        """Return the optimum, or what is known of it when time is up."""
+    def run(self) -> tuple[int, Stopped]:
+        """Find the best results of the parts; return a bound on all orders, and why it ended."""
         quiet = replace(self.limits, tell=None)
         tops = [part.solve(frozenset(), quiet) for part in self.parts]
         bounds = [int(top.bound or 0) for top in tops]
@@ -397,17 +376,17 @@ class _Decomposition:
                 break
             known = len(self.cuts)
             cuts = sorted(self.cuts, key=lambda c: (c.part, c.value, sorted(c.closed)))
-            proposal = best_order(self.order.barriers, self.static, bounds, cuts, quiet)
-            bound = min(bound, proposal.bound)
-            if proposal.rank is not None:
-                self._try(proposal.rank)
+            most, rank = best_order(self.order.barriers, self.static, bounds, cuts, quiet)
+            bound = min(bound, most)
+            if rank is not None:
+                self._try(rank)
             if self.limits.stopped is not None or len(self.cuts) == known:
                 # Without a new cut some part was not solved to its end, or numbers are rounded.
                 reasons = (result.stopped for result in self.best)
                 halted = next((r for r in reasons if r is not Stopped.FINISHED), Stopped.SIZE_LIMIT)
                 stopped = self.limits.stopped or halted
                 break
-        return _Found(self.best, max(bound, self.value), stopped)
+        return max(bound, self.value), stopped
 
     def _ranked(self, arcs: Iterable[Arc]) -> list[int] | None:
         """Return a rank for each barrier that agrees with arcs; ``None`` if they are cyclic."""

@@ -43,27 +43,14 @@ class Precedence:
     Choosing a label that is an output of barrier ``b`` for a node that barrier ``c``
     reads means that ``b`` must be known before ``c``.  A labelling is allowed if these
     arcs and the static ones together have no cycle.
-
-    Parameters
-    ----------
-    barriers
-        Number of barriers, which are ``0 .. barriers-1``.
-    arcs
-        Static arcs, shape ``(a, 2)``: barrier ``arcs[i, 1]`` reads an output of
-        ``arcs[i, 0]`` whatever is chosen.
-    label_barrier
-        For each named label the barrier that it is an output of, or -1.
-    reader_sets
-        The distinct sets of barriers that read some node.
-    node_readers
-        For each node the index of its set in ``reader_sets``.
     """
 
-    barriers: int
+    barriers: int  # number of barriers, which are `0 .. barriers-1`
+    # static arcs, shape (a, 2): barrier `arcs[i, 1]` reads an output of `arcs[i, 0]` anyway
     arcs: IntArray
-    label_barrier: IntArray
-    reader_sets: tuple[tuple[int, ...], ...]
-    node_readers: IntArray
+    label_barrier: IntArray  # for each named label the barrier that it is an output of, or -1
+    reader_sets: tuple[tuple[int, ...], ...]  # the distinct sets of barriers that read some node
+    node_readers: IntArray  # for each node the index of its set in `reader_sets`
 
     def hopeless(self) -> IntArray:
         """Return which barriers' labels no node with a given reader set can ever take.
@@ -90,34 +77,20 @@ def _weights() -> WeightArray:
 class Labelling:
     """A labelling problem; see the module's text for its meaning.
 
-    Parameters
-    ----------
-    nodes
-        Number of nodes.
-    labels
-        Number of named labels.
-    edges
-        Shape ``(m, 2)``: two different nodes each; every pair of nodes at most once.
-    weights
-        Shape ``(m,)``: exact integers, of either sign, not zero.
-    reward_at
-        Shape ``(r, 2)``: node and named label; every combination at most once.
-    rewards
-        Shape ``(r,)``: exact integers, of either sign, not zero.
-    banned
-        Shape ``(b, 2)``: node and named label that it must not choose.
-    precedence
-        Order rules over barriers, or ``None``.
+    Weights and rewards are exact integers, of either sign, not zero.
     """
 
-    nodes: int
-    labels: int
+    nodes: int  # number of nodes
+    labels: int  # number of named labels
+    # shape (m, 2): two different nodes each; every pair of nodes at most once
     edges: IntArray = field(default_factory=_pairs)
-    weights: WeightArray = field(default_factory=_weights)
+    weights: WeightArray = field(default_factory=_weights)  # shape (m,)
+    # shape (r, 2): node and named label; every combination at most once
     reward_at: IntArray = field(default_factory=_pairs)
-    rewards: WeightArray = field(default_factory=_weights)
+    rewards: WeightArray = field(default_factory=_weights)  # shape (r,)
+    # shape (b, 2): node and named label that it must not choose
     banned: IntArray = field(default_factory=_pairs)
-    precedence: Precedence | None = None
+    precedence: Precedence | None = None  # order rules over barriers
 
     def value(self, labels: IntArray) -> int:
         """Return the exact objective of a labelling.

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from math import prod
 from typing import Any, Literal, TypeAlias
@@ -337,10 +338,7 @@ def parse_wcsp(raw: bytes) -> Network:
 
     Functions of three variables or more, and global ones, are refused.
     """
-    return _wcsp(_Numbers(raw.split()))
-
-
-def _wcsp(given: _Numbers) -> Network:
+    given = _Numbers(raw.split())
     name = given.word()
     variables, largest = (given.integer(what, 0) for what in ("the variables", "the labels"))
     count, bound = (given.integer(what, 0) for what in ("the functions", "the bound"))
@@ -389,32 +387,17 @@ def parse_uai(raw: bytes, digits: int = 6) -> Network:
     labelling of least cost is the likeliest, but for this rounding.  Functions of three variables
     or more are refused.
     """
-    step = Decimal(1).scaleb(-least("digits", digits, 0))
-    return _uai(_Numbers(raw.split()), step, _Logarithms(step))
+    places = least("digits", digits, 0)
+    step, context = Decimal(1).scaleb(-places), Context(prec=40 + places, rounding=ROUND_HALF_EVEN)
 
+    @cache
+    def cost_of(word: str) -> Cost:
+        value = exact_decimal(word)
+        if value < 0:
+            raise InputError(f"a potential is negative: {word[:40]}")
+        return -Fraction(context.ln(value).quantize(step, context=context)) if value else None
 
-class _Logarithms:
-    """Costs of potentials, each logarithm taken once."""
-
-    def __init__(self, step: Decimal) -> None:
-        self.step, self.known = step, dict[str, Cost]()
-        self.context = Context(prec=40 - int(step.as_tuple().exponent), rounding=ROUND_HALF_EVEN)
-
-    def __call__(self, word: str) -> Cost:
-        if word not in self.known:
-            value = exact_decimal(word)
-            if value < 0:
-                raise InputError(f"a potential is negative: {word[:40]}")
-            logarithm = self.context.ln(value) if value else None
-            self.known[word] = (
-                None
-                if logarithm is None
-                else -Fraction(logarithm.quantize(self.step, context=self.context))
-            )
-        return self.known[word]
-
-
-def _uai(given: _Numbers, step: Decimal, cost_of: _Logarithms) -> Network:
+    given = _Numbers(raw.split())
     kind = given.word()
     if kind not in ("MARKOV", "BAYES"):
         raise InputError(f"must begin with MARKOV or BAYES, got {kind[:40]!r}")
