@@ -112,48 +112,18 @@ def _configure(parameters: Any, limits: Limits, gap: float) -> None:
 
 
 def _write(proto: Any, given: Programme) -> None:
-    """Write a programme down; rows that are clauses, or choose one of several, as such."""
+    """Write a programme down; that rows are clauses, presolve finds out itself."""
     for upper in given.upper.tolist():
         proto.variables.add().domain.extend([0, upper])
-    clause, negated, one = _kinds(given)
-    signs = given.factors * np.where(negated, -1, 1)[given.row]
-    literals = np.where(signs > 0, given.columns, -given.columns - 1).tolist()
     columns, factors = given.columns.tolist(), given.factors.tolist()
     rows = zip(
-        pairwise(given.starts.tolist()),
-        given.low.tolist(),
-        given.high.tolist(),
-        clause.tolist(),
-        one.tolist(),
-        strict=True,
+        pairwise(given.starts.tolist()), given.low.tolist(), given.high.tolist(), strict=True
     )
-    for (a, b), low, high, is_clause, is_one in rows:
-        row = proto.constraints.add()
-        if is_clause:
-            row.bool_or.literals.extend(literals[a:b])
-        elif is_one:
-            row.exactly_one.literals.extend(columns[a:b])
-        else:
-            row.linear.vars.extend(columns[a:b])
-            row.linear.coeffs.extend(factors[a:b])
-            row.linear.domain.extend([low, high])
+    for (a, b), low, high in rows:
+        row = proto.constraints.add().linear
+        row.vars.extend(columns[a:b])
+        row.coeffs.extend(factors[a:b])
+        row.domain.extend([low, high])
     earns = np.flatnonzero(given.objective)
     proto.objective.vars.extend(earns.tolist())
     proto.objective.coeffs.extend((-given.objective[earns]).tolist())
-
-
-def _kinds(given: Programme) -> tuple[IntArray, IntArray, IntArray]:
-    """Return which rows are clauses, which of these of the contraries, and which choose one.
-
-    Of Boolean variables with factors 1 and ``k`` factors -1 a sum of ``1 - k`` or more says that
-    one literal is true, one of at most the number of factors 1 less one that one is false.
-    """
-    rows, row = len(given.low), given.row
-    plain = np.ones(rows, bool)
-    plain[row[(np.abs(given.factors) != 1) | (given.upper[given.columns] != 1)]] = False
-    minus = np.bincount(row[given.factors < 0], minlength=rows)
-    plus = np.bincount(row[given.factors > 0], minlength=rows)
-    some = plain & (given.low == 1 - minus) & (given.high >= plus)
-    negated = plain & (given.high == plus - 1) & (given.low <= -minus)
-    one = plain & (minus == 0) & (given.low == 1) & (given.high == 1)
-    return some | negated, negated & ~some, one & ~some & ~negated
