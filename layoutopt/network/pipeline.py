@@ -14,7 +14,7 @@ import numpy as np
 from layoutopt.base.entries import Takes, entries, load
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
-from layoutopt.base.numbers import nearest
+from layoutopt.base.numbers import nearest, ranges
 from layoutopt.base.result import Answer
 from layoutopt.network.builder import CostNetwork, Label, listed
 from layoutopt.network.components import components
@@ -476,27 +476,19 @@ def _by_labels(part: Network, limits: Limits, start: Array | None, solver: str) 
     closed_node = ~part.opened
     top = _largest_costs(part)  # what each label of a closed domain earns is relative to it
     top[~closed_node] = 0
-    table = {
-        (u, i): -cost
-        for (u, i), cost in zip(part.cost_at.tolist(), part.costs.tolist(), strict=True)
-    }
-    rewards: dict[tuple[int, int], int] = {}
-    for u in np.flatnonzero(closed_node & (top != 0)).tolist():
-        for i in range(int(sizes[u])):
-            rewards[u, i] = table.get((u, i), 0) + int(top[u])
-    for (u, i), value in table.items():
-        rewards[u, i] = value + int(top[u])
-    kept = {at: value for at, value in rewards.items() if value}
-    at = np.array([*kept], np.int64).reshape(-1, 2)
+    count = np.where(top != 0, sizes, 0)
+    every = np.column_stack([np.repeat(np.arange(len(part)), count), ranges(0, count)])
+    earned = np.concatenate([-part.costs, np.repeat(top, count)])
+    at, rewards = merge_parallel(np.concatenate([part.cost_at, every]), earned)
     at[:, 1] += shift[at[:, 0]]
     edges, weights = merge_parallel(np.sort(part.equal_edges, axis=1), -part.equal_costs)
     problem = Labelling(
         len(part),
         named,
         edges,
-        exact_integers(weights.tolist()),
+        weights,
         at,
-        exact_integers([*kept.values()]),
+        rewards,
         np.column_stack([part.banned[:, 0], part.banned[:, 1] + shift[part.banned[:, 0]]]),
     )
     first = None
@@ -521,12 +513,10 @@ def _by_tables(part: Network, limits: Limits, start: Array | None, solver: str) 
 
 def _largest_costs(part: Network) -> Array:
     """Return the largest cost of each node's named labels, those of cost 0 included."""
-    count = np.bincount(part.cost_at[:, 0], minlength=len(part))
-    top: list[int | None] = [0 if c < s else None for c, s in zip(count, part.sizes, strict=True)]
-    for u, cost in zip(part.cost_at[:, 0].tolist(), part.costs.tolist(), strict=True):
-        known = top[u]
-        top[u] = cost if known is None else max(known, cost)
-    return exact_integers([x or 0 for x in top])
+    free = np.bincount(part.cost_at[:, 0], minlength=len(part)) < part.sizes
+    top = np.where(free, 0, part.costs.min(initial=0)).astype(part.costs.dtype)
+    np.maximum.at(top, part.cost_at[:, 0], part.costs)
+    return exact_integers(top.tolist())
 
 
 def _named(part: Network, labels: Array, shift: Array, named: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import inf
 from typing import Any
@@ -43,6 +43,19 @@ class _Group:
             most.append(max(left))
         kind = self.low.dtype
         return np.array(least, kind), np.array(most, kind)
+
+    def part(self, items: Array, rows: Array, paid: Array) -> _Group:
+        """Return some items in some rows, in which others use so much."""
+        begin, end = (np.searchsorted(rows, at) for at in (self.begin, self.end))
+        return _Group(
+            [self.nodes[k] for k in items.tolist()],
+            [self.amounts[k] for k in items.tolist()],
+            begin[items],
+            end[items],
+            (self.low - paid)[rows],
+            (self.high - paid)[rows],
+            self.number[rows],
+        )
 
     def sums(self, used: Array) -> Array:
         """Return what items use in each row."""
@@ -106,24 +119,10 @@ class RowSet:
             least, most = group.ranges(work)
             down, up = group.sums(least), group.sums(most)
             rows = np.flatnonzero((up > group.high) | (down < group.low))
-            place = np.zeros(len(up) + 1, np.int64)  # rows that are kept before each
-            place[rows + 1] = 1
-            place = np.cumsum(place)
-            begin, end = place[group.begin], place[group.end]
+            begin, end = (np.searchsorted(rows, at) for at in (group.begin, group.end))
             fixed = least == most
             items = np.flatnonzero(~fixed & (begin < end))
-            paid = group.sums(np.where(fixed, least, 0))[rows]
-            kept.append(
-                _Group(
-                    [group.nodes[k] for k in items.tolist()],
-                    [group.amounts[k] for k in items.tolist()],
-                    begin[items],
-                    end[items],
-                    group.low[rows] - paid,
-                    group.high[rows] - paid,
-                    group.number[rows],
-                )
-            )
+            kept.append(group.part(items, rows, group.sums(np.where(fixed, least, 0))))
         self.groups = [group for group in kept if len(group.low)]
 
     def part(self, labels: Sequence[int], nodes: Sequence[int]) -> RowSet:
@@ -136,21 +135,11 @@ class RowSet:
             if not len(items):
                 continue
             pairs = zip(group.nodes, group.amounts, strict=True)
-            used = np.array([own[labels[u]] for u, own in pairs], group.low.dtype)
+            used = np.array([amounts[labels[u]] for u, amounts in pairs], group.low.dtype)
             paid = group.sums(np.where(inside, 0, used))
             rows = np.flatnonzero(group.sums(inside.astype(group.low.dtype)) > 0)
-            begin, end = (np.searchsorted(rows, at) for at in (group.begin, group.end))
-            kept.append(
-                _Group(
-                    [place[group.nodes[k]] for k in items.tolist()],
-                    [group.amounts[k] for k in items.tolist()],
-                    begin[items],
-                    end[items],
-                    (group.low - paid)[rows],
-                    (group.high - paid)[rows],
-                    group.number[rows],
-                )
-            )
+            own = group.part(items, rows, paid)
+            kept.append(replace(own, nodes=[place[u] for u in own.nodes]))
         return RowSet(kept)
 
     def hold(self, labels: Sequence[int]) -> bool:
