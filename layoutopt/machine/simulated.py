@@ -137,7 +137,7 @@ class TracedTiles:
         for at, reward in self.rewards.items():
             earned[at] += reward
         edges = np.array([*self.edges], np.int64).reshape(-1, 2)
-        x, _ = to.agreement(earned, edges, np.array([*self.edges.values()], object))
+        x = to.agreement(earned, edges, np.array([*self.edges.values()], object))
         loose = [to.block(np.zeros(tiles, np.int64), count) for _, count in self.packed]
         for conditions, v, tile in rows:
             columns = [int(x[u, t]) for u, t in conditions]

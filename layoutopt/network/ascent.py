@@ -176,10 +176,13 @@ class RowAscent:
                     self.at.append((key4, len(own) - 1))
         self.groups = {key: self._grouped(key[2:], own) for key, own in sorted(groups.items())}
         places = dict(zip(self.ends, self.at, strict=True))
-        self.sent = [
-            [self._link(*places[min(a, b), max(a, b)], b) for b, _ in near]
-            for a, near in enumerate(self.near)
-        ]
+        # By node, where messages to each neighbour are: group, place, and whether to first nodes.
+        self.sent: list[list[tuple[_Edges, int, bool]]] = [[] for _ in self.nodes]
+        for a, near in enumerate(self.near):
+            for b, _ in near:
+                key4, at = places[min(a, b), max(a, b)]
+                group = self.groups[key4]
+                self.sent[a].append((group, at, int(group.first[at]) == b))
         count = 1 + max(self.colour, default=0)
         later, earlier = np.zeros(len(self.nodes)), np.zeros(len(self.nodes))
         for group in self.groups.values():
@@ -194,10 +197,6 @@ class RowAscent:
         firsts = np.zeros(len(self.own), bool)
         firsts[self.begin] = True
         self.starts = [np.flatnonzero(firsts[at]) for at in self.of_colour]
-
-    def _link(self, key: tuple[int, int, int, int], at: int, to: int) -> tuple[_Edges, int, bool]:
-        """Return where an edge's messages to a node are: group, place, and whether to the first."""
-        return self.groups[key], at, int(self.groups[key].first[at]) == to
 
     def _grouped(
         self, widths: tuple[int, int], edges: list[tuple[int, int, int, Floats]]
@@ -333,7 +332,9 @@ class RowAscent:
             self._step(best[0], average, factor, worth)
             known = None if worth == inf else int(worth) + self.work.constant
             limits.report("dual ascent", known, floor(self.bound) + self.work.constant)
-        self._restore(best)
+        self.prices = best[0].copy()
+        for group, (moved, two) in zip(self.groups.values(), best[1], strict=True):
+            group.moved, group.to_second = moved, two
 
     def _step(self, prices: Floats, average: Floats, factor: float, worth: float) -> None:
         """Move prices of rows towards what exceeds them on average."""
@@ -351,11 +352,6 @@ class RowAscent:
     def _state(self) -> Any:
         groups = self.groups.values()
         return self.prices.copy(), [(g.moved.copy(), g.to_second.copy()) for g in groups]
-
-    def _restore(self, state: Any) -> None:
-        self.prices = state[0].copy()
-        for group, (moved, two) in zip(self.groups.values(), state[1], strict=True):
-            group.moved, group.to_second = moved, two
 
     def _priced(self) -> Floats:
         """Return what labels cost with what they use."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -111,8 +111,8 @@ def _terms(costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArra
     never = costs >= FORBIDDEN
     own = np.where(never, costs[:, ::-1], costs)
     own[never.all(axis=1)] = 0
-    kinds = [_kind(table) for table in tables.tolist()]
-    numbers = np.array([kind.numbers for kind in kinds], np.int64).reshape(-1, 6)[table_of]
+    kinds = [_apart(table) for table in tables.tolist()]
+    numbers = np.array([kind for kind, _ in kinds], np.int64).reshape(-1, 6)[table_of]
     constant, first, second, weight, p, q = numbers.T
     rise = own[:, 1] - own[:, 0]
     np.add.at(rise, edges[:, 0], first)
@@ -121,8 +121,8 @@ def _terms(costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArra
     used = weight > 0
     loops = np.concatenate([np.flatnonzero(never[:, 1]), n + np.flatnonzero(never[:, 0])])
     clashes = [np.stack([loops, loops], axis=1)]
-    for place in range(max((len(kind.clashes) for kind in kinds), default=0)):
-        of = np.array([[*kind.clashes, *_NO_CLASHES][place] for kind in kinds])[table_of]
+    for place in range(max((len(own) for _, own in kinds), default=0)):
+        of = np.array([[*own, *_NO_CLASHES][place] for _, own in kinds])[table_of]
         here = np.flatnonzero(of[:, 0, 0] >= 0)
         end, label = of[here].transpose(2, 0, 1)
         clashes.append(edges[here[:, None], end] + n * (1 - label))
@@ -133,19 +133,16 @@ def _terms(costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArra
 _NO_CLASHES = [((-1, -1), (-1, -1))] * 8
 
 
-class _Kind(NamedTuple):
-    """A table taken apart.
+_Clash: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
-    ``numbers`` are a constant, what label 1 of either node adds, and what the pair of labels that
-    follows adds; ``clashes`` are pairs of ``(end, label)``, twice the same for a label that is
-    out of the question.
+
+def _apart(table: list[list[int]]) -> tuple[tuple[int, ...], list[_Clash]]:
+    """Take a table apart: return six numbers, and clashes.
+
+    The numbers are a constant, what label 1 of either node adds, and what the pair of labels that
+    follows adds; clashes are pairs of ``(end, label)``, twice the same for a label that is out of
+    the question.
     """
-
-    numbers: tuple[int, int, int, int, int, int]
-    clashes: list[tuple[tuple[int, int], tuple[int, int]]]
-
-
-def _kind(table: list[list[int]]) -> _Kind:
     (a, b), (c, d) = table
     at = {(0, 0): a, (0, 1): b, (1, 0): c, (1, 1): d}
     at = {place: cost for place, cost in at.items() if cost < FORBIDDEN}
@@ -165,8 +162,8 @@ def _kind(table: list[list[int]]) -> _Kind:
     a, b, c, d = (at.get(place, 0) for place in ((0, 0), (0, 1), (1, 0), (1, 1)))
     weight = b + c - a - d
     if weight >= 0:
-        return _Kind((a, c - a, d - c, weight, 0, 1), clashes)
-    return _Kind((a, c - a, b - a, -weight, 1, 1), clashes)
+        return (a, c - a, d - c, weight, 0, 1), clashes
+    return (a, c - a, b - a, -weight, 1, 1), clashes
 
 
 def _propagate(terms: _Terms) -> bool:

@@ -206,8 +206,10 @@ def branch_and_bound(
     given = [(nodes, np.minimum(costs, worth)) for nodes, costs in factors]
     if len(widths) > NODES or (len(given) + len(widths)) * worth >= LARGEST:
         raise SizeError("the problem is too large for branch and bound by mini-buckets")
-    order = _small_first(widths, given)
-    buckets, least = _buckets(order, widths, given, worth)
+    order, table = _small_first(widths, given), BUCKET
+    while (made := _eliminated_by(table, order, widths, given, worth)) is None:
+        table //= 8
+    buckets, least = made
     block = max(1, min(BLOCK, ENTRIES // max(1, len(order) * max(widths.values(), default=1))))
     best: IntArray | None = None
     place = {u: k for k, u in enumerate(order)}
@@ -274,16 +276,6 @@ def _extended(
     for nodes, strides, costs in bucket.tables:
         sums += costs[:, entries(nodes, strides)]
     return sums
-
-
-def _buckets(
-    order: Sequence[int], widths: Mapping[int, int], factors: Sequence[Factor], worth: int
-) -> tuple[list[_Bucket], int]:
-    """Eliminate all nodes by the largest mini-buckets that leave little enough."""
-    table = BUCKET
-    while (made := _eliminated_by(table, order, widths, factors, worth)) is None:
-        table //= 8
-    return made
 
 
 def _eliminated_by(

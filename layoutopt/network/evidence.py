@@ -103,12 +103,8 @@ def _proved(problem: Pairwise, wanted: int, limits: Limits, *, word: bool) -> Ev
     found = proof(problem, wanted, limits)
     if found is None and word:
         return {"kind": "word", "bound": wanted}
-    return found or _least(problem, [{"kind": "dual"}, *_candidates(problem, limits)])
-
-
-def _least(problem: Pairwise, every: Sequence[Evidence]) -> Evidence:
-    """Return the evidence that proves most."""
-    return min(every, key=lambda own: bound(problem, own)[0])
+    every = [{"kind": "dual"}, *_candidates(problem, limits)]
+    return found or min(every, key=lambda own: bound(problem, own)[0])
 
 
 def proof(problem: Pairwise, wanted: int, limits: Limits, depth: int = 0) -> Evidence | None:

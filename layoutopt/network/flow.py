@@ -154,14 +154,6 @@ def expanded(
     return moved
 
 
-@dataclass(frozen=True, eq=False)
-class Shipment:
-    """A best shipment."""
-
-    flows: IntArray  # shape (arcs,)
-    prices: IntArray  # shape (places,): what one more unit of room is worth at each place, whole
-
-
 def shippable(worth: IntArray, supplies: int, places: int) -> bool:
     """Return whether numbers are small enough for :func:`ship`."""
     largest = max((abs(int(w)) for w in (worth.min(), worth.max())), default=0)
@@ -170,11 +162,12 @@ def shippable(worth: IntArray, supplies: int, places: int) -> bool:
 
 def ship(
     supply: IntArray, source: IntArray, place: IntArray, worth: IntArray, capacity: IntArray
-) -> Shipment | None:
+) -> tuple[IntArray, IntArray] | None:
     """Ship everything at the most worth, or return ``None`` if there is not the room.
 
     ``supply`` and ``capacity`` are units at each source and place.  For each arc, ``source`` and
-    ``place`` are its ends, and ``worth`` is what a unit earns on it.
+    ``place`` are its ends, and ``worth`` is what a unit earns on it.  Return the flow on each arc,
+    and what one more unit of room is worth at each place, in whole numbers.
     """
     n, m = len(supply), len(capacity)
     room = np.minimum(capacity, int(supply.sum()))
@@ -183,7 +176,7 @@ def ship(
     if flows is None:
         return None
     prices = _prices(flows, source, place, worth, n, m)
-    return None if prices is None else Shipment(flows, prices)
+    return None if prices is None else (flows, prices)
 
 
 def _shipped(

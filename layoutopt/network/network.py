@@ -366,10 +366,7 @@ class Network:
         if len(wrong):
             name = self.nodes[node[wrong[0]]]
             raise InputError(f"{what} is of label {label[wrong[0]]} that node {name!r} lacks")
-        order = np.lexsort((label, node))
-        twice = np.flatnonzero((at[order[1:]] == at[order[:-1]]).all(axis=1))
-        if len(twice):
-            u, i = at[order[twice[0]]]
+        for u, i in _repeated(at)[:1].tolist():
             raise InputError(f"{what} of label {i} of node {self.nodes[u]!r} is given twice")
 
     def _check_ends(self, what: str, ends: Array) -> None:
@@ -394,7 +391,7 @@ class Network:
             for i in np.flatnonzero((label < 0) | (label >= self.sizes[node]))[:1].tolist():
                 name = self.nodes[node[i]]
                 raise InputError(f"an amount is of label {label[i]} that node {name!r} lacks")
-            if _twice(item, label):
+            if len(_repeated(usage.at)):
                 raise InputError("an amount of one label is given twice")
         if not len(usage.high) == (len(usage.names) or usage.rows) == usage.rows:
             raise InputError("rows need as many names, lower and upper limits")
@@ -634,11 +631,10 @@ def _unit(unit: Any) -> Fraction:
     return Fraction(unit)
 
 
-def _twice(one: Array, two: Array) -> bool:
-    """Return whether some pair of natural numbers is there twice."""
-    order = np.lexsort((two, one))
-    one, two = one[order], two[order]
-    return bool(((one[1:] == one[:-1]) & (two[1:] == two[:-1])).any())
+def _repeated(pairs: Array) -> Array:
+    """Return the pairs of numbers that are there again."""
+    ordered = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    return np.asarray(ordered[1:][(ordered[1:] == ordered[:-1]).all(axis=1)])
 
 
 def _range(scaled: Sequence[Any]) -> str:

@@ -34,7 +34,6 @@ LARGEST = 10**8  # most entries of one table
 class CostFunction:
     """A function of some variables."""
 
-    name: str  # what errors call it
     scope: tuple[int, ...]  # numbers of variables, 2 at most
     # a cost for each combination of labels, that of the last variable changing fastest; `None` is
     # forbidden
@@ -207,7 +206,7 @@ class _Cfn:
                     costs = members.get("costs")
                     waits = isinstance(costs, str) and _text(costs) not in known
                     if k not in found and (turn == 2 or not waits):
-                        found[k] = self._function(members, name, known)
+                        found[k] = self._function(members, known)
                         known[name] = found[k].costs
         functions = [found[k] for k, _ in rows]
         return assembled(self.name, self.sense, self.variables, functions, self.bound)
@@ -222,9 +221,7 @@ class _Cfn:
             else:
                 raise InputError("needs a number of labels, or their names", f"variables.{name}")
 
-    def _function(
-        self, given: dict[str, Tree], name: str, known: dict[str, tuple[Cost, ...]]
-    ) -> CostFunction:
+    def _function(self, given: dict[str, Tree], known: dict[str, tuple[Cost, ...]]) -> CostFunction:
         scope = tuple(map(self._variable, _listed(given.get("scope", []), "scope")))
         if len(scope) > 2:
             raise InputError(f"is of {len(scope)} variables, 2 are allowed")
@@ -236,11 +233,11 @@ class _Cfn:
         if isinstance(costs, str):
             if _text(costs) not in known or len(known[_text(costs)]) != count:
                 raise InputError(f"has no function {_text(costs)!r} of its shape")
-            return CostFunction(name, scope, known[_text(costs)])
+            return CostFunction(scope, known[_text(costs)])
         if "defaultcost" not in given:
             if len(costs) != count:
                 raise InputError(f"needs {count} costs, has {len(costs)}")
-            return CostFunction(name, scope, tuple(map(self._cost, costs)))
+            return CostFunction(scope, tuple(map(self._cost, costs)))
         cells = [self._cost(given["defaultcost"])] * count
         width = len(scope) + 1
         if len(costs) % width:
@@ -255,7 +252,7 @@ class _Cfn:
                 raise InputError("has a cost of one combination twice")
             seen.add(place)
             cells[place] = self._cost(costs[at + width - 1])
-        return CostFunction(name, scope, tuple(cells))
+        return CostFunction(scope, tuple(cells))
 
     def _variable(self, word: Tree) -> int:
         name = _text(word)
@@ -372,7 +369,7 @@ def parse_wcsp(raw: bytes) -> Network:
                 for size in own:
                     place = place * size + given.integer(f"a label of {title}", 0, size - 1)
                 cells[place] = given.integer(f"a cost of {title}", 0)
-        found.append(CostFunction(title, scope, tuple(cells)))
+        found.append(CostFunction(scope, tuple(cells)))
         if arity < 0:
             shared.append(found[-1].costs)
     given.end()
@@ -420,7 +417,7 @@ def parse_uai(raw: bytes, digits: int = 6) -> Network:
         if count != shape:
             raise InputError(f"function {k} needs {shape} potentials, has {count}")
         costs = tuple(cost_of(given.word()) for _ in range(count))
-        found.append(CostFunction(f"function {k}", scope, costs))
+        found.append(CostFunction(scope, costs))
     given.end()
     return assembled("", "min", [(f"x{u}", size) for u, size in enumerate(sizes)], found)
 

@@ -107,14 +107,15 @@ def test_shipments_are_best_and_prices_are_gains() -> None:
         room[0] += max(0, int(supply.sum() - room.sum()))
         found = ship(supply, source, place, worth, room)
         assert found is not None
-        assert (np.bincount(source, found.flows, n) == supply).all()
-        assert (np.bincount(place, found.flows, m) <= room).all()
+        flows, prices = found
+        assert (np.bincount(source, flows, n) == supply).all()
+        assert (np.bincount(place, flows, m) <= room).all()
         value = best_shipment(supply, source, place, worth, room)
-        assert int(found.flows @ worth) == value
+        assert int(flows @ worth) == value
         for tile in range(m):
             more = room + (np.arange(m) == tile)
             gain = best_shipment(supply, source, place, worth, more) - value
-            assert gain == found.prices[tile]
+            assert gain == prices[tile]
 
 
 def test_too_little_room_ships_nothing() -> None:

@@ -16,7 +16,6 @@ from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Answer
 from layoutopt.network.capacity.fill import Filling, placed
-from layoutopt.network.capacity.master import use
 from layoutopt.network.capacity.pool import Pool, Priced
 from layoutopt.network.capacity.problem import Columns, joined, starts_of
 from layoutopt.network.problem import IntArray, WeightArray
@@ -218,7 +217,7 @@ class State:
 
         Beyond 2**53 copies counts that were doubles may be too many or too few.
         """
-        left = self.room - counts @ use(columns, self.pool.tiles)
+        left = self.room - counts @ columns.use(self.pool.tiles)
         placed_of = np.zeros(self.pool.kinds, np.int64)
         np.add.at(placed_of, columns.kind, counts)
         if (left < 0).any() or (placed_of != self.pool.copies).any():

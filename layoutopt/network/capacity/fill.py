@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
-from layoutopt.network.capacity.master import use
 from layoutopt.network.capacity.pool import Pool, one_copy, tables
 from layoutopt.network.capacity.problem import Columns, concatenated, starts_of
 from layoutopt.network.problem import IntArray, Labelling
@@ -63,7 +62,7 @@ class _Taking:
     """Room on tiles, taken by copies of configurations."""
 
     def __init__(self, columns: Columns, room: IntArray) -> None:
-        self.matrix = use(columns, len(room))
+        self.matrix = columns.use(len(room))
         self.left = room.tolist()
 
     def all(self, counts: IntArray) -> bool:
@@ -145,7 +144,7 @@ def placed(
     tiles = len(room)
     chosen = columns.chosen(np.flatnonzero(counts))
     number = counts[np.flatnonzero(counts)]
-    left = room - number @ use(chosen, tiles)
+    left = room - number @ chosen.use(tiles)
     slotted = np.zeros(len(number), bool)
     slotted[chosen.column[chosen.labels >= tiles]] = True
     rows = Rows()

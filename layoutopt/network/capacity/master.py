@@ -82,14 +82,6 @@ class Master:
     complete: bool  # whether all kinds were open
 
 
-def use(columns: Columns, tiles: int) -> csr_array:
-    """Return the grains that configurations take on tiles, shape ``(columns, tiles)``."""
-    named = columns.labels < tiles
-    at = columns.column[named], columns.labels[named]
-    shape = (len(columns.kind), tiles)
-    return csr_array((columns.bytes[named].astype(np.int64), at), shape=shape)
-
-
 def solve_master(
     columns: Columns,
     copies: IntArray,
@@ -107,7 +99,7 @@ def solve_master(
     """
     value = columns.value.astype(float)
     scale = float(np.abs(value).max(initial=0)) or 1.0
-    matrix = use(columns, len(capacity))
+    matrix = columns.use(len(capacity))
     value = value / scale
     found: Master | None = None
     if len(value) <= LINEAR:

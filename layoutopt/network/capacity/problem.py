@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import ranges, unique
@@ -110,6 +111,12 @@ class Columns:
     def column(self) -> IntArray:
         """The configuration that each entry of ``labels`` belongs to."""
         return np.repeat(np.arange(len(self.kind)), np.diff(self.starts))
+
+    def use(self, tiles: int) -> csr_array:
+        """Return the grains that configurations take on tiles, shape ``(columns, tiles)``."""
+        named = self.labels < tiles
+        at = self.column[named], self.labels[named]
+        return csr_array((self.bytes[named].astype(np.int64), at), shape=(len(self.kind), tiles))
 
     def chosen(self, which: IntArray) -> Columns:
         """Return some of the configurations, by ascending number."""

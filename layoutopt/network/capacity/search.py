@@ -18,7 +18,6 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.network.capacity.answer import State, worth
 from layoutopt.network.capacity.fill import Filling, Rows
-from layoutopt.network.capacity.master import use
 from layoutopt.network.capacity.pool import Pool, Priced, one_copy
 from layoutopt.network.capacity.problem import Columns
 from layoutopt.network.problem import IntArray, Labelling
@@ -68,7 +67,7 @@ def programme(
     crowd = np.flatnonzero(np.isin(column, several))
     meets, row = np.unique(column[crowd] * tiles + tile[crowd], return_inverse=True)
     _sums(to, row, z[crowd], x[meets // tiles], -OPEN)
-    named = use(columns, tiles).tocoo()
+    named = columns.use(tiles).tocoo()
     taking = (
         np.concatenate([named.col, tile]),
         np.concatenate([x[named.row], z]),
@@ -166,7 +165,7 @@ def node_programme(to: ProgrammeWriter, pool: Pool, kinds: list[int]) -> NodePro
         first.append(to.variables)
         table = np.zeros((problem.nodes, pool.tiles), object)
         table[tuple(problem.reward_at.T)] = problem.rewards
-        at.append(to.agreement(table, problem.edges, problem.weights)[0])
+        at.append(to.agreement(table, problem.edges, problem.weights))
     tile = np.arange(pool.tiles)
     for c, (kind, after) in enumerate(pairwise(each)):
         if kind == after:

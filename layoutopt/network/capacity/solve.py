@@ -16,7 +16,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.network.capacity.fill import moved, polished, repaired, rounded
-from layoutopt.network.capacity.master import solve_master, use
+from layoutopt.network.capacity.master import solve_master
 from layoutopt.network.capacity.pool import Pool, large_column
 from layoutopt.network.capacity.problem import CapacityProblem, Columns, joined
 from layoutopt.network.capacity.search import exhaust, search
@@ -89,9 +89,9 @@ def ship_singles(
     found = ship(supply, columns.kind, tile, worth, units)
     if found is None:
         return None
-    shares = found.flows * unit / size[columns.kind]
-    prices = np.rint(found.prices[:-1] / finer).astype(np.int64).astype(object) * step
-    return shares, prices.tolist(), scale
+    flows, prices = found
+    whole_prices = np.rint(prices[:-1] / finer).astype(np.int64).astype(object) * step
+    return flows * unit / size[columns.kind], whole_prices.tolist(), scale
 
 
 def _stay(pool: Pool, columns: Columns, tile: IntArray, worth: IntArray) -> tuple[IntArray, int]:
@@ -137,7 +137,7 @@ def keep_whole(state: State) -> None:
     state.price(np.array(prices, object), scale)
     if not _in_doubles(state):
         return
-    paid = use(whole, pool.tiles) @ (np.array(prices, float) / scale)
+    paid = whole.use(pool.tiles) @ (np.array(prices, float) / scale)
     counts = rounded(whole, shares, whole.value.astype(float) - paid, pool.copies, state.room)
     if counts is not None:
         state.place(whole, counts)
@@ -159,7 +159,7 @@ def find_prices(state: State) -> None:
         if master is None:
             break
         state.price(*_whole(pool, master.prices))
-        reduced = columns.value.astype(float) - use(columns, pool.tiles) @ master.prices
+        reduced = columns.value.astype(float) - columns.use(pool.tiles) @ master.prices
         state.last = columns, master.counts
         counts = rounded(columns, master.counts, reduced, pool.copies, state.room)
         if counts is not None:
@@ -212,7 +212,7 @@ def polish(state: State) -> None:
     columns, shares = state.last
     limits = state.limits.within(state.limits.left / 3).turn(POLISH)
     counts = polished(
-        columns, use(columns, state.pool.tiles), shares, state.pool.copies, state.room, limits
+        columns, columns.use(state.pool.tiles), shares, state.pool.copies, state.room, limits
     )
     if counts is not None:
         state.place(columns, counts)

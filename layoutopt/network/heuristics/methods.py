@@ -273,16 +273,11 @@ def expansion(part: Labelling, labels: IntArray, to: int) -> IntArray:
     """Return the best labelling in which some nodes change to a label; one as good at least."""
     may = labels != to
     may[part.banned[part.banned[:, 1] == to, 0]] = False
-    return expanded(part.edges, part.weights, labels, to, may, _first_gain(part, labels, to))
-
-
-def _first_gain(part: Labelling, labels: IntArray, to: int) -> IntArray:
-    """Return what each node's reward grows by if it changes to a label."""
     node, named = part.reward_at.T
     gain = np.zeros(part.nodes, np.int64)
     for there, sign in ((named == to, 1), (labels[node] == named, -1)):
         np.add.at(gain, node[there], sign * part.rewards[there])
-    return gain
+    return expanded(part.edges, part.weights, labels, to, may, gain)
 
 
 Floats = NDArray[np.float64]

@@ -63,17 +63,13 @@ class Indicators:
         """Write the programme down; ``x`` first, then ``y``, ``z`` and ``t``."""
         to, n = ProgrammeWriter(), self.barriers
         x = to.block(self.rewards)
-        y = to.block(self.weights, free=True)
-        z = to.block(np.zeros(len(self.arcs), np.int64))
-        time = to.block(np.zeros(n, np.int64), max(n - 1, 0), free=True)
         bounds = np.searchsorted(self.node, np.arange(self.nodes + 1))
         width = np.diff(bounds)
         for size in unique(width).tolist():  # exactly one label
             to.family(bounds[:-1][width == size][:, None] + np.arange(size), [1] * size, 1, 1)
-        good, bad = self.weights > 0, self.weights < 0
-        for end in self.match[good].T:
-            to.family(np.stack([y[good], end], axis=1), (1, -1), high=0)
-        to.family(np.column_stack([y[bad], self.match[bad]]), (1, -1, -1), low=-1)
+        to.agree(self.match, self.weights)
+        z = to.block(np.zeros(len(self.arcs), np.int64))
+        time = to.block(np.zeros(n, np.int64), max(n - 1, 0), free=True)
         to.family(np.stack([x[self.gates[:, 0]], z[self.gates[:, 1]]], axis=1), (1, -1), high=0)
         to.family(np.column_stack([time[self.arcs], z]), (-1, 1, -n), low=1 - n)
         to.family(time[self.static], (-1, 1), low=1)

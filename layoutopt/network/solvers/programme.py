@@ -181,29 +181,30 @@ class ProgrammeWriter:
         self._high += high.tolist()
         self.rows += len(low)
 
-    def agreement(
-        self, worth: WeightArray, edges: IntArray, weights: WeightArray
-    ) -> tuple[IntArray, IntArray]:
-        """Add indicators of labels of nodes, and of labels that both ends of an edge have.
+    def agreement(self, worth: WeightArray, edges: IntArray, weights: WeightArray) -> IntArray:
+        """Add indicators of nodes' labels, each node having one, and return them.
 
         ``worth``, shape ``(nodes, labels)``, is what labels earn, ``weights``, shape ``(m,)``, what
-        it earns that the ends of ``edges``, shape ``(m, 2)``, agree.  Return the indicators, shapes
-        ``(nodes, labels)`` and ``(m, labels)``::
-
-            sum_l x[u,l] = 1                          every node u
-            y[e,l] <= x[u,l],  y[e,l] <= x[v,l]       w[e] > 0, e = (u, v)
-            y[e,l] >= x[u,l] + x[v,l] - 1             w[e] < 0
+        it earns that the ends of ``edges``, shape ``(m, 2)``, have one label.
         """
         labels = worth.shape[1]
         x = self.block(worth)
-        y = self.block(np.repeat(weights[:, None], labels, axis=1), free=True)
         self.family(x, [1] * labels, 1, 1)
-        u, v = x[edges[:, 0]], x[edges[:, 1]]
-        good, bad = weights > 0, weights < 0
-        for end in (u, v):
-            self.family(np.stack([y[good], end[good]], axis=-1).reshape(-1, 2), (1, -1), high=0)
-        self.family(np.stack([u[bad], v[bad], y[bad]], axis=-1).reshape(-1, 3), (1, 1, -1), high=1)
-        return x, y
+        self.agree(x[edges].transpose(0, 2, 1).reshape(-1, 2), np.repeat(weights, labels))
+        return x
+
+    def agree(self, pairs: IntArray, weights: WeightArray) -> None:
+        """Add a variable for each of two variables that earn a weight where both are 1.
+
+        ``pairs`` have shape ``(m, 2)``, ``weights`` ``(m,)``::
+
+            y[e] <= x[u],  y[e] <= x[v]       w[e] > 0, e = (u, v)
+            y[e] >= x[u] + x[v] - 1           w[e] < 0
+        """
+        y, good, bad = self.block(weights, free=True), weights > 0, weights < 0
+        for end in pairs[good].T:
+            self.family(np.stack([y[good], end], axis=1), (1, -1), high=0)
+        self.family(np.column_stack([y[bad], pairs[bad]]), (1, -1, -1), low=-1)
 
     def finished(self) -> Programme:
         """Return the programme."""

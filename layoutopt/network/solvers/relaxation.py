@@ -494,12 +494,14 @@ def share_columns(part: Labelling, limits: Limits, start: IntArray) -> Result | 
         column = np.array(coloured(conflicts.indptr, conflicts.indices), np.int64)
         if 2 * int(column.max()) > part.labels:
             break
-        small = _merged(part, column)
+        # Labels of one column, no two of which meet at a node, are one.
+        at = np.column_stack([part.reward_at[:, 0], column[part.reward_at[:, 1]]])
+        small = replace(part, labels=int(column.max()) + 1, reward_at=at)
         short = quiet.within(SHARE * limits.left).turn(EFFORT)
         field = field_of(small, min(short.left, EFFORT))
         if field is None or limits.over:
             break
-        ascent = begin(field, short, _columns_of(best, column, small.nodes))
+        ascent = begin(field, short, np.append(column, -1)[np.minimum(best, part.labels)])
         ascent.climb(np.arange(small.nodes))
         bound = min(bound, ascent.bound)
         best = max(best, _restored(part, column, ascent.labels), key=part.value)
@@ -527,18 +529,6 @@ def _conflicts(part: Labelling, distance: int) -> csr_array | None:
             return None
         reach = csr_array(matrix @ reach)
     return reach
-
-
-def _merged(part: Labelling, column: IntArray) -> Labelling:
-    """Return a part in which labels of one column, no two of which meet at a node, are one."""
-    at = np.column_stack([part.reward_at[:, 0], column[part.reward_at[:, 1]]])
-    return replace(part, labels=int(column.max()) + 1, reward_at=at)
-
-
-def _columns_of(labels: IntArray, column: IntArray, nodes: int) -> IntArray:
-    """Return a labelling's columns; fresh labels have none, and become unknown ones."""
-    known = labels < len(column)
-    return np.where(known, column[np.where(known, labels, 0)], len(column) + nodes)
 
 
 def _restored(part: Labelling, column: IntArray, columns: IntArray) -> IntArray:
