@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.capacity import master
-from layoutopt.network.capacity.master import SmoothDual
+from layoutopt.network.capacity import solve
 from layoutopt.network.capacity.problem import Columns
 
 
@@ -29,7 +28,7 @@ def test_slopes_of_the_smooth_dual_are_differences() -> None:
     """Central differences of the value agree with the slope, in every direction."""
     columns, copies, room = given()
     value = columns.value / 20.0
-    smooth = SmoothDual(columns, columns.use(len(room)), value, copies, room, Limits())
+    smooth = solve.SmoothDual(columns, columns.use(len(room)), value, copies, room, Limits())
     smooth.heat = 0.3
     at, step = np.array([0.2, 0.1, 0.5, 0.3]), 1e-6
     _, slope = smooth.dual(at)
@@ -46,9 +45,9 @@ def test_what_is_decided_takes_its_room(monkeypatch: pytest.MonkeyPatch) -> None
     columns = Columns(kind, np.zeros(6, np.int64), np.arange(7), tile, np.full(6, 2))
     reduced = np.array([9.0, 0.0, 5.0, 4.0, 3.0, 8.0])
     copies, matrix = np.array([3, 4, 5]), columns.use(2)
-    monkeypatch.setattr(master, "LEAST", 1)
-    chosen, counts, left = master.undecided(columns, matrix, reduced, copies, np.array([20, 20]), 0)
-    tight, _, less = master.undecided(columns, matrix, reduced, copies, np.array([12, 20]), 0)
+    monkeypatch.setattr(solve, "LEAST", 1)
+    chosen, counts, left = solve.undecided(columns, matrix, reduced, copies, np.array([20, 20]), 0)
+    tight, _, less = solve.undecided(columns, matrix, reduced, copies, np.array([12, 20]), 0)
     assert chosen.tolist() == [2, 3]
     assert counts.tolist() == [3, 0, 0, 0, 0, 5]
     assert left.tolist() == [20 - 2 * 8, 20]

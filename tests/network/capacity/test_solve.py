@@ -12,7 +12,7 @@ import pytest
 
 from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.result import Status
-from layoutopt.network.capacity import master, pool, search, solve
+from layoutopt.network.capacity import pool, search, solve
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.network.capacity.fill import rounded
 from layoutopt.network.capacity.problem import CapacityProblem, Columns
@@ -303,8 +303,8 @@ def test_smooth_prices_agree_with_the_linear_programme(
     keep(monkeypatch, "free", "flow", "prices")
     problem = middling(seed)
     exact = solve_capacity(problem, Limits())
-    monkeypatch.setattr(master, "LINEAR", 10)
-    monkeypatch.setattr(master, "LEAST", 50)
+    monkeypatch.setattr(solve, "LINEAR", 10)
+    monkeypatch.setattr(solve, "LEAST", 50)
     smooth = solve_capacity(problem, Limits())
     assert_sound(problem, smooth)
     assert exact.dual is not None
