@@ -332,9 +332,7 @@ class RowAscent:
             self._step(best[0], average, factor, worth)
             known = None if worth == inf else int(worth) + self.work.constant
             limits.report("dual ascent", known, floor(self.bound) + self.work.constant)
-        self.prices = best[0].copy()
-        for group, (moved, two) in zip(self.groups.values(), best[1], strict=True):
-            group.moved, group.to_second = moved, two
+        self._restore(best)
 
     def _step(self, prices: Floats, average: Floats, factor: float, worth: float) -> None:
         """Move prices of rows towards what exceeds them on average."""
@@ -352,6 +350,11 @@ class RowAscent:
     def _state(self) -> Any:
         groups = self.groups.values()
         return self.prices.copy(), [(g.moved.copy(), g.to_second.copy()) for g in groups]
+
+    def _restore(self, state: Any) -> None:
+        self.prices = state[0].copy()
+        for group, (moved, two) in zip(self.groups.values(), state[1], strict=True):
+            group.moved, group.to_second = moved, two
 
     def _priced(self) -> Floats:
         """Return what labels cost with what they use."""

@@ -156,15 +156,12 @@ class CostNetwork:
                     raise InputError(f"node {name!r} has {domain.size} labels, {len(every)} costs")
                 for i, own in enumerate(every):
                     self.cost(name, i, own)
-        except InputError:
-            self._forget(name)
+        except InputError:  # forget the node
+            del self._nodes[name]
+            self._costs = {at: cost for at, cost in self._costs.items() if at[0] != u}
+            self._banned = {at for at in self._banned if at[0] != u}
             raise
         return name
-
-    def _forget(self, name: str) -> None:
-        u, _ = self._nodes.pop(name)
-        self._costs = {at: cost for at, cost in self._costs.items() if at[0] != u}
-        self._banned = {at for at in self._banned if at[0] != u}
 
     def cost(self, node: str, label: Label, cost: Number | None) -> None:
         """Add to what a label costs; ``None`` forbids it."""

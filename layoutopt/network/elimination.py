@@ -206,7 +206,13 @@ def branch_and_bound(
     given = [(nodes, np.minimum(costs, worth)) for nodes, costs in factors]
     if len(widths) > NODES or (len(given) + len(widths)) * worth >= LARGEST:
         raise SizeError("the problem is too large for branch and bound by mini-buckets")
-    order, table = _small_first(widths, given), BUCKET
+    near: dict[int, set[int]] = {u: set() for u in widths}
+    for nodes, _ in given:
+        for u in nodes:
+            near[u].update(v for v in nodes if v != u)
+    largest = prod(widths.values())
+    order = [u for u, _ in shrink(near, widths, largest, largest * len(widths))]
+    table = BUCKET
     while (made := _eliminated_by(table, order, widths, given, worth)) is None:
         table //= 8
     buckets, least = made
@@ -246,16 +252,6 @@ def branch_and_bound(
 def _least(stack: Iterable[tuple[int, IntArray, IntArray]], worth: int) -> int:
     """Return the least bound of partial labellings, at most ``worth``."""
     return min([worth, *(int(bounds.min()) for _, _, bounds in stack if len(bounds))])
-
-
-def _small_first(widths: Mapping[int, int], factors: Sequence[Factor]) -> list[int]:
-    """Return an order in which nodes leave, always the one of the smallest table."""
-    near: dict[int, set[int]] = {u: set() for u in widths}
-    for nodes, _ in factors:
-        for u in nodes:
-            near[u].update(v for v in nodes if v != u)
-    largest = prod(widths.values())
-    return [u for u, _ in shrink(near, widths, largest, largest * len(widths))]
 
 
 def _extended(

@@ -49,7 +49,7 @@ def merge_ties(network: Network) -> Merged:
         size = len(table.costs)
         here = np.column_stack([np.full(size, u), np.arange(size)])
         cost_at = np.concatenate([cost_at, here])
-        costs = _joined(costs, np.diagonal(table.costs))
+        costs = exact_integers([*costs.tolist(), *np.diagonal(table.costs).tolist()])
         if table.allowed is not None:
             banned = np.concatenate([banned, here[~np.diagonal(table.allowed)]])
     cost_at, costs = merge_parallel(cost_at, costs)
@@ -73,11 +73,6 @@ def merge_ties(network: Network) -> Merged:
         constant=network.constant + paid,
     )
     return Merged(smaller, of, first)
-
-
-def _joined(one: Array, two: Array) -> Array:
-    """Return integers of two arrays in one, of objects if either has objects."""
-    return exact_integers([*one.tolist(), *two.tolist()])
 
 
 @dataclass(frozen=True, eq=False)

@@ -177,20 +177,17 @@ def _read(text: _Stream) -> Network:
                     raise text.fault(f"usage_limit must be a whole number, got {limit!r}")
                 parts.limit = limit
             elif key == "nodes":
-                _read_nodes(text, parts)
+                for inner in text.entries():
+                    if inner not in ("intervals", "costs", "usages"):
+                        known = "intervals, costs and usages"
+                        raise text.fault(f"unknown key {inner!r}, allowed are {known}")
+                    getattr(parts, inner).extend(text.lists(f"nodes.{inner}"))
             elif key == "edges":
                 _read_edges(text, parts)
             else:
                 known = "name, nodes, edges and usage_limit"
                 raise text.fault(f"unknown key {key!r}, allowed are {known}")
     return _network(text, parts)
-
-
-def _read_nodes(text: _Stream, parts: _Parts) -> None:
-    for key in text.entries():
-        if key not in ("intervals", "costs", "usages"):
-            raise text.fault(f"unknown key {key!r}, allowed are intervals, costs and usages")
-        getattr(parts, key).extend(text.lists(f"nodes.{key}"))
 
 
 def _read_edges(text: _Stream, parts: _Parts) -> None:

@@ -28,19 +28,11 @@ from layoutopt.base.errors import InputError, check_word
 from layoutopt.base.limits import Stopped
 from layoutopt.base.numbers import least
 from layoutopt.base.result import Answer
-from layoutopt.network.problem import exact_integers
+from layoutopt.network.problem import exact_integers, no_numbers, no_pairs
 
 Array: TypeAlias = NDArray[Any]
 
 Sense: TypeAlias = Literal["min", "max"]
-
-
-def _rows_of_two() -> Array:
-    return np.zeros((0, 2), np.int64)
-
-
-def _none() -> Array:
-    return np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -280,15 +272,15 @@ class Network:
     nodes: tuple[str, ...]
     domains: tuple[Domain, ...]
     domain_of: Array
-    cost_at: Array = field(default_factory=_rows_of_two)
-    costs: Array = field(default_factory=_none)
-    banned: Array = field(default_factory=_rows_of_two)
-    equal_edges: Array = field(default_factory=_rows_of_two)
-    equal_costs: Array = field(default_factory=_none)
-    table_edges: Array = field(default_factory=_rows_of_two)
-    table_of: Array = field(default_factory=_none)
+    cost_at: Array = field(default_factory=no_pairs)
+    costs: Array = field(default_factory=no_numbers)
+    banned: Array = field(default_factory=no_pairs)
+    equal_edges: Array = field(default_factory=no_pairs)
+    equal_costs: Array = field(default_factory=no_numbers)
+    table_edges: Array = field(default_factory=no_pairs)
+    table_of: Array = field(default_factory=no_numbers)
     tables: tuple[CostTable, ...] = ()
-    ties: Array = field(default_factory=_rows_of_two)
+    ties: Array = field(default_factory=no_pairs)
     usages: tuple[Usage, ...] = ()
     constant: int = 0
     name: str = ""

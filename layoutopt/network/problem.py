@@ -65,11 +65,13 @@ class Precedence:
         return table
 
 
-def _pairs() -> IntArray:
+def no_pairs() -> IntArray:
+    """Return an array of no rows and two columns."""
     return np.zeros((0, 2), np.int64)
 
 
-def _weights() -> WeightArray:
+def no_numbers() -> WeightArray:
+    """Return an array of no integers."""
     return np.zeros(0, np.int64)
 
 
@@ -83,13 +85,13 @@ class Labelling:
     nodes: int  # number of nodes
     labels: int  # number of named labels
     # shape (m, 2): two different nodes each; every pair of nodes at most once
-    edges: IntArray = field(default_factory=_pairs)
-    weights: WeightArray = field(default_factory=_weights)  # shape (m,)
+    edges: IntArray = field(default_factory=no_pairs)
+    weights: WeightArray = field(default_factory=no_numbers)  # shape (m,)
     # shape (r, 2): node and named label; every combination at most once
-    reward_at: IntArray = field(default_factory=_pairs)
-    rewards: WeightArray = field(default_factory=_weights)  # shape (r,)
+    reward_at: IntArray = field(default_factory=no_pairs)
+    rewards: WeightArray = field(default_factory=no_numbers)  # shape (r,)
     # shape (b, 2): node and named label that it must not choose
-    banned: IntArray = field(default_factory=_pairs)
+    banned: IntArray = field(default_factory=no_pairs)
     precedence: Precedence | None = None  # order rules over barriers
 
     def value(self, labels: IntArray) -> int:
@@ -151,9 +153,7 @@ def exact_integers(values: list[int]) -> WeightArray:
     """
     if sum(map(abs, values)) < 2**61:
         return np.array(values, np.int64)
-    packed = np.empty(len(values), object)
-    packed[:] = values
-    return packed
+    return np.array(values, object)
 
 
 def merge_parallel(ends: IntArray, weights: WeightArray) -> tuple[IntArray, WeightArray]:

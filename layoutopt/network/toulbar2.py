@@ -18,10 +18,12 @@ from itertools import product
 from math import prod
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.numbers import exact_decimal, least
 from layoutopt.network.builder import CostNetwork
-from layoutopt.network.network import Array, Network
+from layoutopt.network.network import Network
 
 Cost: TypeAlias = Fraction | int | None
 Labels: TypeAlias = int | tuple[str, ...]
@@ -501,12 +503,6 @@ def _functions(network: Network) -> Iterator[_Costs]:
     for u, v in network.ties.tolist():
         yield [u, v], square(u, 0, None)
     for (u, v), k in zip(network.table_edges.tolist(), network.table_of.tolist(), strict=True):
-        table = network.tables[k]
-        yield [u, v], _cells(table.costs, table.allowed)
-
-
-def _cells(costs: Array, allowed: Array | None) -> list[int | None]:
-    cells: list[int | None] = costs.ravel().tolist()
-    if allowed is None:
-        return cells
-    return [x if ok else None for x, ok in zip(cells, allowed.ravel().tolist(), strict=True)]
+        costs, allowed = network.tables[k].costs, network.tables[k].allowed
+        cells = costs if allowed is None else np.asarray(np.where(allowed, costs, None))
+        yield [u, v], cells.ravel().tolist()

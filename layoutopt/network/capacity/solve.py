@@ -425,16 +425,11 @@ def _whole(pool: Pool, prices: IntArray) -> tuple[IntArray, int]:
     for scale in DENOMINATORS:
         whole = np.rint(prices * scale)
         if (np.abs(prices * scale - whole) <= 1e-7 + 1e-12 * np.abs(whole)).all():
-            return _integers(whole), scale
-    scale = 2 ** max(4, min(30, 58 - pool.most.bit_length()))
-    return _integers(np.rint(prices * scale)), scale
-
-
-def _integers(values: IntArray) -> IntArray:
-    """Return whole floats as Python integers, whatever their size."""
-    found = np.empty(len(values), object)
-    found[:] = [int(v) for v in values.tolist()]
-    return found
+            break
+    else:
+        scale = 2 ** max(4, min(30, 58 - pool.most.bit_length()))
+        whole = np.rint(prices * scale)
+    return np.array([int(price) for price in whole.tolist()], object), scale
 
 
 STRATEGIES = {
