@@ -12,7 +12,7 @@ whole multiples of one fraction, so the bound is exact whatever the relaxation's
 What costs more than the best labelling under these prices is forbidden, and a search decides what
 is left: CP-SAT and HiGHS, where what is left is small enough for them, in turns with branching,
 which prices each branch anew.  In large networks parts are solved in between while all other nodes
-keep their labels.
+keep their labels.  The module is long, as branch and bound serves nothing but these turns.
 """
 
 from __future__ import annotations
