@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutopt.base.deadline import grace, run_with_timeout
 from layoutopt.base.errors import InputError, OptionError, SizeError
@@ -20,7 +20,7 @@ from layoutopt.conversion.costs import NO_TIMES, measured, parse_objective
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
-from layoutopt.conversion.result import NO_TRANSFORMS, Conversion, Tally
+from layoutopt.conversion.result import NO_TRANSFORMS, Conversion, PhaseTimes, Tally
 from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.declared import declare_outputs, open_sizes, without_declared
 from layoutopt.onnx.protobuf import LoadedModel, copied, load, loaded
@@ -66,6 +66,10 @@ def convert(
 ) -> ConversionResult:
     """Convert an ONNX network to an equivalent one with provably fewest layout transforms.
 
+    Raises ``InputError`` if the network is malformed or cannot be read, or an option is invalid,
+    and ``TimeoutError`` if time runs out while the file is read, or before required layouts or
+    those of ``costs`` are met.  Without either, the given network is returned.
+
     Parameters
     ----------
     model
@@ -91,21 +95,14 @@ def convert(
     check, compare, peers
         Whether to run both networks in onnxruntime on the same random inputs, to count the
         transforms left by each heuristic, and the transposes left by other optimisers.
-
-    Raises
-    ------
-    InputError
-        If the network is malformed or cannot be read, or an option is invalid.
-    TimeoutError
-        If time runs out while the file is read, or before required layouts or those of ``costs``
-        are met.  Without either, the given network is returned.
     """
     limits = limited(time_limit, seed=seed, progress=progress)
     table = costs if isinstance(costs, OpCosts | None) else read_costs(costs)
     aim = objective or ("count,changed,bytes" if table is None else "time,count")
     desired = _desired(layout, padding, backend)
-    wanted = _Wanted(desired, table, aim, solver, free_io, microsoft, check, compare, peers)
-    return _in_time(model, wanted, limits)
+    choose = partial(convert_graph, desired=desired, costs=table, objective=aim, solver=solver)
+    choose = partial(choose, free_io=free_io, microsoft=microsoft)
+    return _in_time(model, _Wanted(choose, check, compare, peers), limits)
 
 
 def _in_time(model: Model | str | Path, wanted: _Wanted, limits: Limits) -> ConversionResult:
@@ -142,20 +139,26 @@ def _name(model: Model | str | Path) -> str:
 class _Wanted:
     """Arguments of :func:`convert`."""
 
-    desired: Requirements | None
-    costs: OpCosts | None
-    objective: str
-    solver: str
-    free_io: bool
-    microsoft: bool
+    choose: partial[Conversion]  # converts a graph
     check: bool
     compare: bool
     peers: bool
 
     @property
+    def costs(self) -> OpCosts | None:
+        """Durations of ops and transforms."""
+        costs: OpCosts | None = self.choose.keywords["costs"]
+        return costs
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """What is minimised, in order."""
+        return parse_objective(self.choose.keywords["objective"], self.costs is not None)
+
+    @property
     def asks(self) -> bool:
         """Whether layouts or costs are required."""
-        return self.desired is not None or self.costs is not None
+        return self.choose.keywords["desired"] is not None or self.costs is not None
 
     def better(self, given: Tally, found: Conversion) -> bool:
         """Return whether a given network is better than a conversion, if no layout is required.
@@ -171,7 +174,7 @@ class _Call:
     def __init__(self, given: LoadedModel, wanted: _Wanted, limits: Limits) -> None:
         model, self.notes = as_runtimes_read(given.model)
         self.given, self.wanted, self.limits = given._replace(model=model), wanted, limits
-        self.clock = _Clock(limits.started)
+        self.times = PhaseTimes(limits.started, PHASES)
         self.trial: _Trial | None = None
 
     def result(self) -> ConversionResult:
@@ -189,20 +192,19 @@ class _Call:
             # not optimal, as nodes were copied for readers
             trial, attempt, found = self._converted(_ready(self.given.model, copies=False))
         compare = self.wanted.compare and found.attempt is not None
-        heuristics = _heuristics(trial, self.wanted, self.limits, found) if compare else {}
-        self.clock.end("heuristics")
+        heuristics = _heuristics(trial, self.wanted, found) if compare else {}
+        self.times.end("heuristics")
         others: dict[str, int | None] = {}
         if self.wanted.peers:
             self.limits.report("asking other optimisers")
             others, unknown = peer_transposes(self.given.model)
             trial.notes += unknown
-        self.clock.end("peers")
+        self.times.end("peers")
         return self._whole(trial, attempt, heuristics, others)
 
     def _converted(self, ready: _Ready) -> tuple[_Trial, Attempt, Found]:
-        self.clock.end("read")
-        trial = _Trial(self.given.model, ready, self.wanted, self.limits, self.clock)
-        self.trial = trial
+        self.times.end("read")
+        self.trial = trial = _Trial(self, ready)
         found = soundest(trial.source.ops, trial.attempt, lambda: self.limits.left == 0)
         attempt = found.attempt or trial.unconverted(found.error)
         trial.sound = attempt
@@ -232,31 +234,18 @@ class _Call:
 
     def _kept(self, why: str, stopped: Stopped) -> ConversionResult:
         """Return the given network, unread: durations of its ops are unknown."""
-        names = parse_objective(self.wanted.objective, self.wanted.costs is not None)
-        names = tuple([name for name in names if name != "time"]) or ("count",)
+        names = tuple(n for n in self.wanted.objectives if n != "time") or ("count",)
         tallied, unknown = given_transposes(self.given.model)
         kept = unconverted(
             ConversionGraph(_name(self.given.model)), names, None, why, tallied, stopped
         )
         sizes = f"bytes exclude {unknown} transposes whose shapes are not declared"
-        result = ConversionResult(
-            model=copied(self.given.model),
-            conversion=kept,
-            opaque={},
-            difference=None,
-            heuristics={},
-            peers={},
-            seconds=self._seconds(),
-            seed=self.limits.seed,
-            instance_hash="",
-            source=self.given,
-            removed=NO_TRANSFORMS,
-            notes=(*self.notes, why, *([sizes] if unknown else [])),
+        return self._result(
+            Attempt(kept, copied(self.given.model), None),
+            notes=(why, *([sizes] if unknown else [])),
             partial=True,
             unmet=self.wanted.asks,
         )
-        describe(result)
-        return result
 
     def _whole(
         self,
@@ -265,27 +254,32 @@ class _Call:
         heuristics: dict[str, Tally],
         peers: dict[str, int | None],
     ) -> ConversionResult:
-        result = ConversionResult(
-            model=attempt.model,
-            conversion=attempt.conversion,
+        return self._result(
+            attempt,
             opaque=dict(Counter(op.type for op in trial.source.graph.opaque())),
-            difference=attempt.difference,
             heuristics=heuristics,
             peers=peers,
-            seconds=self._seconds(),
-            seed=self.limits.seed,
             instance_hash=network_hash(trial.source.graph),
-            source=self.given,
             removed=trial.removed,
-            notes=(*self.notes, *trial.plain.notes, *trial.notes),
+            notes=(*trial.plain.notes, *trial.notes),
             partial=trial.partial,
             unmet=trial.unmet,
         )
+
+    def _result(self, attempt: Attempt, notes: tuple[str, ...], **facts: Any) -> ConversionResult:
+        """Return a result; ``facts`` are further fields of it."""
+        result = ConversionResult(
+            model=attempt.model,
+            conversion=attempt.conversion,
+            difference=attempt.difference,
+            seconds={**self.times.seconds, "total": time.monotonic() - self.limits.started},
+            seed=self.limits.seed,
+            source=self.given,
+            notes=(*self.notes, *notes),
+            **facts,
+        )
         describe(result)
         return result
-
-    def _seconds(self) -> dict[str, float]:
-        return {**self.clock.seconds, "total": time.monotonic() - self.limits.started}
 
 
 @dataclass(frozen=True)
@@ -337,31 +331,12 @@ def _simplified_or_not(model: Model, copies: bool) -> _Ready:
     return _Ready(model, plain, read_model(model), unsimplified=True)
 
 
-def _conversion(
-    source: OnnxSource, wanted: _Wanted, limits: Limits, written: Collection[str] = ()
-) -> Conversion:
-    """Return the conversion of a network's graph."""
-    with interruptible(limits):
-        return convert_graph(
-            source.graph,
-            desired=wanted.desired,
-            costs=wanted.costs,
-            objective=wanted.objective,
-            solver=wanted.solver,
-            free_io=wanted.free_io,
-            microsoft=wanted.microsoft,
-            written=written,
-            limits=limits,
-        )
-
-
 class _Trial:
     """Attempts to convert one network."""
 
-    def __init__(
-        self, given: Model, ready: _Ready, wanted: _Wanted, limits: Limits, clock: _Clock
-    ) -> None:
-        self.given, self.wanted, self.limits, self.clock = given, wanted, limits, clock
+    def __init__(self, call: _Call, ready: _Ready) -> None:
+        self.given, self.wanted, self.limits = call.given.model, call.wanted, call.limits
+        self.times = call.times
         self.model, self.source, self.plain = ready.model, ready.source, ready.plain
         self.removed = ready.plain.removed
         self.sound: Attempt | None = None  # returned if time runs out
@@ -382,8 +357,8 @@ class _Trial:
         difference = None
         try:
             self.limits.report("choosing layouts")
-            found = _conversion(self.source, self.wanted, self.limits, written)
-            self.clock.end("solve")
+            found = self.conversion(self.wanted.choose, written)
+            self.times.end("solve")
             self.limits.report("writing")
             new = write_model(self.source, found)
             known = {name: tensor.shape for name, tensor in found.graph.tensors.items()}
@@ -392,13 +367,13 @@ class _Trial:
             if why:
                 open_sizes((*new.graph.value_info, *new.graph.output), known)
                 why = fault(self.given, new)
-            self.clock.end("write")
+            self.times.end("write")
             if not why and not written:
                 self.sound = Attempt(found, new, None)
             if before is not None and not why:
                 self.limits.report("running both networks")
                 difference = before.difference(new, found.freed)
-                self.clock.end("check")
+                self.times.end("check")
         except (MemoryError, TimeoutError, SizeError, OptionError):
             raise
         except InputError as error:
@@ -412,11 +387,16 @@ class _Trial:
             raise Unsound(why, found)
         return Attempt(found, new, difference)
 
+    def conversion(self, choose: partial[Conversion], written: Collection[str]) -> Conversion:
+        """Return the conversion of the network's graph."""
+        with interruptible(self.limits):
+            return choose(self.source.graph, written=written, limits=self.limits)
+
     def unconverted(self, error: Unsound | None) -> Attempt:
         """Return the given network."""
         assert error is not None
-        names = parse_objective(self.wanted.objective, self.wanted.costs is not None)
-        found = unconverted(read_model(self.model).graph, names, self.wanted.costs, KEPT)
+        wanted = self.wanted
+        found = unconverted(read_model(self.model).graph, wanted.objectives, wanted.costs, KEPT)
         self.notes.append(f"{KEPT}: the converted one is invalid ({error.reason}), {DEFECT}")
         return Attempt(found, copied(self.given), None)
 
@@ -459,25 +439,11 @@ def _notes(found: Found, ops: Mapping[str, Op], asked: bool) -> Iterator[str]:
         yield f"so do {len(found.written) - MOST_NOTES} other ops"
 
 
-class _Clock:
-    """Seconds by phase."""
-
-    def __init__(self, begin: float) -> None:
-        self.seconds = dict.fromkeys(PHASES, 0.0)
-        self._last = begin
-
-    def end(self, phase: str) -> None:
-        """Add the time since the end of the last phase to a phase."""
-        now = time.monotonic()
-        self.seconds[phase] += now - self._last
-        self._last = now
-
-
-def _heuristics(trial: _Trial, wanted: _Wanted, limits: Limits, sound: Found) -> dict[str, Tally]:
+def _heuristics(trial: _Trial, wanted: _Wanted, sound: Found) -> dict[str, Tally]:
     """Return the costs of the transforms left by each heuristic, or given if these are lower."""
     found = {}
     for name in SOLVERS[1:]:
-        one = _conversion(trial.source, replace(wanted, solver=name), limits, sound.written)
+        one = trial.conversion(partial(wanted.choose, solver=name), sound.written)
         before = trial.given_cost(one)
         found[name] = before if wanted.better(before, one) else one.after
     return found

@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -14,13 +14,12 @@ import numpy as np
 from layoutopt.base.entries import Takes, entries
 from layoutopt.base.errors import InputError, InternalError, OptionError
 from layoutopt.base.limits import Limits, Stopped
-from layoutopt.conversion.candidates import CandidateModes, choices
+from layoutopt.conversion.candidates import choices
 from layoutopt.conversion.carried import carried
 from layoutopt.conversion.cost_table import OpCosts
 from layoutopt.conversion.costs import (
     NO_TIMES,
     Amounts,
-    Costs,
     OpTimes,
     measured,
     parse_objective,
@@ -29,16 +28,22 @@ from layoutopt.conversion.costs import (
 from layoutopt.conversion.costs import costs as costs_of
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.heuristics import Task, labels_of
-from layoutopt.conversion.labelling import ConversionLabelling, labelling, proved, stated
+from layoutopt.conversion.labelling import labelling, proved, stated
 from layoutopt.conversion.modes import Mode, ModeTable, as_written, joined
 from layoutopt.conversion.requirements import Requirements
-from layoutopt.conversion.result import Conversion, Remaining, StatedProblem, Tally
-from layoutopt.conversion.rewrite import MovedValue, Rewritten, rewrite
+from layoutopt.conversion.result import (
+    Conversion,
+    PhaseTimes,
+    Remaining,
+    StatedProblem,
+    Tally,
+)
+from layoutopt.conversion.rewrite import MovedValue, RewrittenGraph
 from layoutopt.conversion.rules.bodies import OpPart, parts
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.registry import computes_along_axes, written_input
 from layoutopt.conversion.values import Value, Values, transposition, values_of
-from layoutopt.layout.factors import Form, Order, has_factors, items_of, names_of
+from layoutopt.layout.factors import Order, has_factors, items_of, names_of
 from layoutopt.layout.layout import ANY, Layout
 from layoutopt.network.network import CostAnswer
 from layoutopt.network.problem import IntArray
@@ -93,10 +98,8 @@ def convert_graph(
     names = parse_objective(objective, costs is not None)
     if solver not in SOLVERS:
         raise OptionError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
-    run = _Run(graph, desired, costs, names, free_io, microsoft, written)
-    run.prepare()
-    with run.clock.phase("solve"):
-        answer = run.answer(solver, limits or Limits())
+    run = _Run(graph, desired, costs, names, free_io, microsoft, frozenset(written))
+    answer = run.answer(solver, limits or Limits())
     return run.conversion(answer, _SOLVERS[solver].proves)
 
 
@@ -155,7 +158,6 @@ def state_graph(
     """
     names = parse_objective(objective, costs is not None)
     run = _Run(graph, desired, costs, names, free_io, microsoft)
-    run.prepare()
     return run.stated(run.problem.start)
 
 
@@ -165,39 +167,25 @@ SOLVERS = tuple(_SOLVERS)
 """Names of solvers."""
 
 
+@dataclass
 class _Run:
     """One call of :func:`convert_graph`; the arguments are its own."""
 
-    values: Values
-    parts: list[OpPart]
-    every: list[CandidateModes]
-    weights: Costs
-    free: list[int]
-    problem: ConversionLabelling
+    graph: ConversionGraph
+    desired: Requirements | None
+    costs: OpCosts | None
+    names: tuple[str, ...]
+    free_io: bool
+    microsoft: bool
+    written: frozenset[str] = frozenset()
 
-    def __init__(
-        self,
-        graph: ConversionGraph,
-        desired: Requirements | None,
-        costs: OpCosts | None,
-        names: tuple[str, ...],
-        free_io: bool,
-        microsoft: bool,
-        written: Collection[str] = (),
-    ) -> None:
-        self.microsoft = microsoft
-        self.written = frozenset(written)
-        self.graph, self.desired, self.costs = graph, desired, costs
-        self.names, self.free_io = names, free_io
-        self.times = costs or NO_TIMES
-        self.clock = _Clock()
-
-    def prepare(self) -> None:
-        """State the problem."""
-        with self.clock.phase("modes"), _no_collection():
+    def __post_init__(self) -> None:
+        self.times, self.clock = self.costs or NO_TIMES, PhaseTimes(time.monotonic())
+        with _no_collection():
             self._choose()
-        with self.clock.phase("problem"), _no_collection():
+            self.clock.end("modes")
             self._state()
+            self.clock.end("problem")
 
     def _choose(self) -> None:
         graph = self.graph
@@ -206,7 +194,7 @@ class _Run:
         table = ModeTable(self.desired, times, self.written, self.microsoft, layouts)
         self.values = values_of(graph)
         others = (op for op in graph.ops if transposition(op) is None)
-        self.parts = [part for op in others for part in parts(op)]
+        self.parts: list[OpPart] = [part for op in others for part in parts(op)]
         ops = [(part.op, table.of(part.op)) for part in self.parts]
         inputs = [name for name, tensor in graph.tensors.items() if tensor.kind == "input"]
         whole = graph.outputs if self.free_io else []
@@ -257,7 +245,7 @@ class _Run:
         if entry.proves:
 
             def first(cost: float) -> float:
-                return self.weights.split(int(cost) + stated.constant)[0]
+                return self._objective(int(cost))[0]
 
             return proved(stated, limits.restated(first, first).steady("min"))
         if entry.takes is Takes.TABLES:
@@ -286,32 +274,39 @@ class _Run:
             ],
         )
 
+    def _objective(self, cost: int | None) -> Amounts:
+        """Return the value of each objective by what a labelling costs."""
+        return self.weights.split((cost or 0) + self.problem.constant)
+
     def conversion(self, answer: CostAnswer, exact: bool) -> Conversion:
         """Write the graph down, and check what it costs."""
         assert answer.labelling is not None
+        self.clock.end("solve")
         numbers = self.problem.modes(self.every, answer.labelling)
         modes = [one.mode(number) for one, number in zip(self.every, numbers, strict=True)]
-        with self.clock.phase("rewrite"), _no_collection():
+        with _no_collection():
             written = self._rewritten(modes, self.problem.orders(answer.labelling))
-        with self.clock.phase("check"):
-            before = tally(self.graph)
-            forms = written.forms
-            after = tally(written.graph, forms.padding, forms.narrow)
-            ops = OpTimes(written.graph, self.times).total()
-            changed = self._changed(modes)
-            along_axes = {op.name for op in changed if computes_along_axes(op)}
-            found = measured(after, self.names, self.times, ops, len(along_axes))
-            solved = self.weights.split((answer.objective or 0) + self.problem.constant)
-            self._check(found, solved)
-            if exact and self.desired is None and self.costs is None:
-                self._compare(found, measured(before, self.names, self.times))
+        self.clock.end("rewrite")
+        before = tally(self.graph)
+        after = tally(written.new, written.padding, written.narrow)
+        ops = OpTimes(written.new, self.times).total()
+        changed = self._changed(modes)
+        along_axes = {op.name for op in changed if computes_along_axes(op)}
+        found = measured(after, self.names, self.times, ops, len(along_axes))
+        what = f"graph {self.graph.name!r}: transforms cost {found}"
+        if found != (solved := self._objective(answer.objective)):
+            raise InternalError(f"{what}, solved as {solved}")
+        given = measured(before, self.names, self.times)
+        if exact and self.desired is None and self.costs is None and found > given:
+            raise InternalError(f"{what}, before {given}")
+        self.clock.end("check")
         return Conversion(
-            graph=written.graph,
-            relaid=forms.relaid,
+            graph=written.new,
+            relaid=written.relaid,
             freed=written.freed,
             objectives=self.names,
             objective=found,
-            bound=self.weights.split((answer.bound or 0) + self.problem.constant),
+            bound=self._objective(answer.bound),
             stopped=answer.stopped,
             seconds=self.clock.seconds,
             before=before,
@@ -319,9 +314,9 @@ class _Run:
             explain=partial(
                 remaining,
                 self.graph,
-                written.graph,
+                written.new,
                 self.values,
-                forms.moved,
+                written.moved,
                 after.by_op,
                 frozenset(one.op.name for one in self.every if len(one.rows) == 1),
             ),
@@ -338,24 +333,12 @@ class _Run:
                 found.append(part.op)
         return found
 
-    def _rewritten(self, modes: Sequence[Mode], orders: Mapping[int, Order]) -> Rewritten:
+    def _rewritten(self, modes: Sequence[Mode], orders: Mapping[int, Order]) -> RewrittenGraph:
         by_owner: dict[str, list[tuple[OpPart, Mode]]] = {}
         for part, mode in zip(self.parts, modes, strict=True):
             by_owner.setdefault(part.owner.name, []).append((part, mode))
         whole = {name: joined(own[0][0].owner, own) for name, own in by_owner.items()}
-        return rewrite(self.graph, self.values, whole, orders, self.kept)
-
-    def _check(self, found: Amounts, solved: Amounts) -> None:
-        """Hold what the new graph costs against what the solver says."""
-        if found != solved:
-            what = f"graph {self.graph.name!r}: transforms cost {found}"
-            raise InternalError(f"{what}, solved as {solved}")
-
-    def _compare(self, found: Amounts, before: Amounts) -> None:
-        """Hold it against what the graph cost before."""
-        if found > before:
-            what = f"graph {self.graph.name!r}: transforms cost {found}"
-            raise InternalError(f"{what}, before {before}")
+        return RewrittenGraph(self.graph, self.values, whole, orders, self.kept)
 
 
 @contextmanager
@@ -368,20 +351,6 @@ def _no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-class _Clock:
-    """Seconds by phase."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Measure what is done inside."""
-        begin = time.perf_counter()
-        yield
-        self.seconds[name] = time.perf_counter() - begin
 
 
 NAMED = 3
@@ -408,26 +377,16 @@ def remaining(
         if op.name in costly and op.name in moved:
             how = moved[op.name]
             letters = _letters(old, values, values.every[how.value], layouts)
-            line = _line(new, op, single, values.every[how.value], how, letters)
-            found.append(replace(line, bytes=costly[op.name]))
+            source = _origin(new, op.inputs[0])
+            giver = _upstream(new, source, single)
+            takers = tuple(dict.fromkeys(_downstream(new, op.outputs[0], single))) or ("nobody",)
+            forms = ([*items_of(form)] for form in (how.source, how.target))
+            before, after = ("".join(names_of(tuple(items), letters)) for items in forms)
+            who = ", ".join(takers[:NAMED]) + (", ..." if len(takers) > NAMED else "")
+            why = f"{source!r} comes as {before} from {giver}, and {who} takes it as {after}"
+            size = costly[op.name]
+            found.append(Remaining(op.name, source, before, after, size, giver, takers, why))
     return tuple(found)
-
-
-def _line(
-    graph: ConversionGraph,
-    op: Op,
-    single: Collection[str],
-    value: Value,
-    how: MovedValue,
-    letters: list[str] | None,
-) -> Remaining:
-    source = _origin(graph, op.inputs[0])
-    giver = _upstream(graph, source, single)
-    takers = tuple(dict.fromkeys(_downstream(graph, op.outputs[0], single))) or ("nobody",)
-    before, after = (_text(form, value, letters) for form in (how.source, how.target))
-    who = ", ".join(takers[:NAMED]) + (", ..." if len(takers) > NAMED else "")
-    why = f"{source!r} comes as {before} from {giver}, and {who} takes it as {after}"
-    return Remaining(op.name, source, before, after, 0, giver, takers, why)
 
 
 def _origin(graph: ConversionGraph, name: str) -> str:
@@ -439,23 +398,17 @@ def _origin(graph: ConversionGraph, name: str) -> str:
     return name
 
 
-def _text(form: Form, value: Value, letters: list[str] | None) -> str:
-    """Return a form in letters, ``NCHW16c``, else in numbers of axes."""
-    names = [str(axis) for axis in range(len(value.shape))] if letters is None else letters
-    return "".join(names_of(tuple(items_of(form)), names))
-
-
 def _letters(
     graph: ConversionGraph, values: Values, value: Value, layouts: Mapping[str, Layout]
-) -> list[str] | None:
-    """Return a letter for each axis of a value, None if some are not known."""
+) -> list[str]:
+    """Return a letter for each axis of a value, their numbers if some letters are not known."""
     for name in value.tensors:
         readers = [written_input(op, n) for op, n in graph.consumers(name)]
         for layout in (layouts[name], *readers):
             found = _by_axis(layout, values.frame[name])
             if found is not None:
                 return found
-    return None
+    return [str(axis) for axis in range(len(value.shape))]
 
 
 def _by_axis(layout: Layout | None, frame: tuple[int, ...]) -> list[str] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -49,6 +50,20 @@ class Tally:
 
 
 NO_TRANSFORMS = Tally(0, 0, 0)
+
+
+class PhaseTimes:
+    """Wall-clock seconds by phase, from ``begin`` on, a value of ``time.monotonic()``."""
+
+    def __init__(self, begin: float, phases: Iterable[str] = ()) -> None:
+        self.seconds = dict.fromkeys(phases, 0.0)
+        self._last = begin
+
+    def end(self, phase: str) -> None:
+        """Add the time since the end of the last phase to a phase."""
+        now = time.monotonic()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._last
+        self._last = now
 
 
 @dataclass(frozen=True)

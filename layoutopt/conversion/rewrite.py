@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -124,10 +124,6 @@ class ValueForms:
         self._names.setdefault(same(form, self.shape), name)
         self._by_order.setdefault(order_of(form, self.shape), form)
 
-    def sizes(self, form: Form) -> Shape:
-        """Return the shape of a tensor of a form."""
-        return sizes_of(form, self.shape)
-
 
 @dataclass(frozen=True)
 class FormStep:
@@ -203,16 +199,86 @@ class MovedValue:
     target: Form
 
 
-class Forms:
-    """The forms in which the values of a graph are there in the new one.
+def arranged(layout: Layout, form: Form) -> Layout:
+    """Return the layout of a tensor in another form."""
+    if layout.undefined or form == tuple(range(len(layout.dims))):
+        return layout
+    added = Dim((Block(ANY),))
+    dims = (layout.dims[d] if isinstance(d, int) and d >= 0 else added for d in form)
+    return Layout(tuple(dims), layout.dialect)
 
-    ``scopes`` has for each value the body in which it is transformed.
+
+VECTOR_RANKS = {(1, 0), (1, 1)}
+"""Ranks of what a Gather reads where it picks one or several entries of a vector."""
+
+
+def _scopes(
+    graph: ConversionGraph, values: Values, modes: Mapping[str, Mode], orders: Mapping[int, Order]
+) -> list[str]:
+    """Return for each value the body in which it is transformed.
+
+    That is where it comes about; or, of bodies inside that run once at most, the innermost one that
+    holds all ops that need it in another form.
     """
 
-    def __init__(self, graph: ConversionGraph, values: Values, scopes: Sequence[str]) -> None:
-        self.old, self.values, self.scopes = graph, values, scopes
+    def form(name: str, own: Form | None) -> Form:
+        value, frame = values.of(name)
+        return same(frame if own is None else renamed(own, frame), value.shape)
+
+    homes: dict[int, set[Form]] = {}
+    for number, value in enumerate(values.every):
+        whole = form(value.root, None)
+        homes[number] = {spread(orders[number], value.shape) if number in orders else whole}
+    paths, once, made = {"": [""]}, set[str](), dict[int, set[Form]]()
+    taken: list[tuple[str, str, Form | None]] = [(name, "", None) for name in graph.outputs]
+    for op in reversed(graph.ops):  # outer ones first
+        if op.name not in modes:
+            continue
+        scopes = [op.scope] * len(op.inputs)
+        for body, _, back in op.places():
+            paths[body.scope] = [*paths[op.scope], body.scope]
+            once.update([body.scope] if body.rounds == 1 else [])
+            scopes[back.start : back.stop] = [body.scope] * len(back)
+        taken += zip(op.inputs, scopes, modes[op.name].inputs, strict=True)
+        for name, own in zip(op.outputs, modes[op.name].outputs, strict=True):
+            if name:
+                made.setdefault(values.number[name], set()).add(form(name, own))
+    homes.update(made)
+    takers: list[list[list[str]]] = [[] for _ in values.every]
+    for name, scope, own in taken:
+        if name and form(name, own) not in homes[values.number[name]]:
+            takers[values.number[name]].append(paths[scope])
+    found = []
+    for value, every in zip(values.every, takers, strict=True):
+        path = paths[graph.tensors[value.root].scope]
+        found.append(path[-1])
+        for inner in zip(*(other[len(path) :] for other in every), strict=False):
+            if len({*inner}) > 1 or inner[0] not in once:
+                break
+            found[-1] = inner[0]
+    return found
+
+
+class RewrittenGraph:
+    """A graph with its ops in chosen modes.
+
+    Transforms stand before the first op that needs them, and serve all.  ``modes`` are those of
+    the given graph's ops, without transposes, by name; ``orders`` those of inputs that are freed;
+    outputs named in ``kept`` are given back in the layout in which they are written.
+    """
+
+    def __init__(
+        self,
+        graph: ConversionGraph,
+        values: Values,
+        modes: Mapping[str, Mode],
+        orders: Mapping[int, Order],
+        kept: frozenset[str],
+    ) -> None:
+        self.old, self.values, self.modes, self.orders = graph, values, modes, orders
         self.new = ConversionGraph(graph.name, graph.opset)
         self.names = TensorNames(graph, values)
+        self.scopes = _scopes(graph, values, modes, orders)  # where each value is transformed
         self.laid: list[ValueForms] = [ValueForms(value.shape) for value in values.every]
         self.moved: dict[str, MovedValue] = {}  # what transposes of the new graph do, by name
         # For each op that pads blocks, or cuts padding off, its transpose; "" without one.
@@ -222,6 +288,158 @@ class Forms:
         # Vectors that a Gather is to make once they are read: of which vector, which entries.
         self.waiting: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._gathered: dict[tuple[str, tuple[int, ...]], str] = {}
+        self.free = set(graph.outputs) - kept
+        # how inputs and outputs are permuted that come in another layout
+        self.freed: dict[str, Permutation] = {}
+        for name, tensor in graph.tensors.items():
+            if tensor.kind == "input":
+                self._input(name, tensor)
+        self.given: dict[str, str] = {}  # inputs of bodies, by their names in the given graph
+        for op in graph.ops:
+            for body, places, _ in op.places():
+                for n in places:
+                    size = graph.tensors[op.outputs[n]].element_bytes
+                    name, shape = self._result(op, n)
+                    self.given[op.outputs[n]] = self.new.body_input(name, shape, size, body.scope)
+        for op in graph.ops:
+            if op.name in modes:
+                self._op(op)
+        self._outputs()
+
+    def _input(self, name: str, tensor: ConversionTensor) -> None:
+        number = self.values.number[name]
+        shape = self.values.every[number].shape
+        form: Form = tuple(range(len(shape)))
+        order = self.orders.get(number)
+        if order is not None and order != order_of(form, shape):
+            form = spread(order, shape)
+            self._free(name, form)
+        sizes = None if tensor.shape is None else sizes_of(form, shape)
+        self.new.input(name, sizes, arranged(tensor.layout, form), tensor.element_bytes)
+        self.names.take(name)
+        self.laid[number].add(form, name)
+
+    def _op(self, op: Op) -> None:
+        """Add an op in its mode."""
+        mode = self.modes[op.name]
+        attributes, read = self._operands(op, mode)
+        results = [self._result(op, n) for n in range(len(op.outputs))]
+        changed = replace(
+            op,
+            type=mode.type or op.type,
+            attributes=attributes,
+            inputs=read,
+            outputs=tuple(name for name, _ in results),
+            input_shapes=tuple([self.new.tensors[n].shape if n else None for n in read]),
+            output_shapes=tuple(shape for _, shape in results),
+            layouts=mode.layouts,
+        )
+        sizes = [self.old.tensors[n].element_bytes if n else None for n in op.outputs]
+        if changed.type == "MatMul" and len(read) == 3:
+            name, shapes = self.names.new(f"{op.outputs[0]}_product"), changed.input_shapes
+            product = replace(changed, inputs=read[:2], outputs=(name,), input_shapes=shapes[:2])
+            self.new.add(product, sizes)
+            shapes = (*changed.output_shapes, shapes[2])
+            changed = replace(changed, type="Add", inputs=(name, read[2]), input_shapes=shapes)
+            changed = replace(changed, name=self.names.op(f"add_{name}"))
+        self.new.add(changed, sizes)
+
+    def _result(self, op: Op, n: int) -> tuple[str, Shape | None]:
+        """Return the name of an op's result in its mode, and its shape."""
+        name, mode = op.outputs[n], self.modes[op.name]
+        own, shape = mode.outputs[n], op.output_shapes[n]
+        if name in self.given:
+            return self.given[name], self.new.tensors[self.given[name]].shape
+        if name:
+            number, frame = self.values.number[name], self.values.frame[name]
+            form = frame if own is None else renamed(own, frame)
+            name = self._given(number, form, name)
+            self.note(name, number, form)
+            picked = mode.entries.get(len(op.inputs) + n)
+            if picked is not None:
+                waiting, name = name, self.names.new(f"{op.outputs[n]}_entries")
+                self.waiting[waiting] = name, picked
+                own, shape = None, None
+        return name, shape if own is None or shape is None else sizes_of(own, shape)
+
+    def _operands(self, op: Op, mode: Mode) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        """Return an op's attributes, and the names of what it reads, in a mode."""
+        if (found := self._picked(op, mode)) is not None:
+            return found
+        known, attributes = operator_of(op), mode.attributes
+        told = {n for name, n in known.parameters.items() if name in attributes}
+        told -= {n for name, n in known.parameters.items() if name in op.attributes}
+        read = list[str]()
+        for n, (name, form) in enumerate(zip(op.inputs, mode.inputs, strict=True)):
+            picked = mode.entries.get(n)
+            if not name or n in told:
+                read.append("")
+            elif picked is None:
+                read.append(self._read(name, form))
+            else:
+                laid = self.laid[self.values.number[name]]
+                vector = (laid.name((0,)) if laid.shape else None) or self._read(name, None)
+                read.append(self.entries(vector, picked, name))
+        return attributes, tuple(read[n] for n in mode.operands or range(len(read)))
+
+    def _picked(self, op: Op, mode: Mode) -> tuple[Mapping[str, Any], tuple[str, ...]] | None:
+        """Return a Gather of entries of a vector that waits to be made, as one of its source."""
+        indices = mode.attributes.get("indices")
+        if op.type != "Gather" or indices is None or (op.rank(0), op.rank(1)) not in VECTOR_RANKS:
+            return None
+        name = self.laid[self.values.number[op.inputs[0]]].name((0,))
+        if name not in self.waiting:
+            return None
+        source, first = self.waiting[name]
+        one = isinstance(indices, int)
+        picked = first[indices] if one else tuple(first[i] for i in indices)
+        return {**mode.attributes, "indices": picked}, (source, self._read(op.inputs[1], None))
+
+    def _given(self, number: int, form: Form, name: str) -> str:
+        """Return the name of a value as an op gives it; what is held keeps its own."""
+        producer = self.old.producer(name)
+        if producer is not None and producer.type == HELD:
+            self.laid[number].add(form, self.names.take(name))
+            return name
+        free = [n for n in self.values.every[number].tensors if n in self.free]
+        free = [] if self.new.tensors.keys() & free else free  # another op gives it as well
+        if free and is_permutation(form, self.values.every[number].shape):
+            found = self.names.take(name if name in free else free[0])
+            self._free(found, form)
+        else:
+            found = self.names.of(number, form, name)
+        self.laid[number].add(form, found)
+        return found
+
+    def _free(self, name: str, form: Form) -> None:
+        frame, axes = self.values.frame[name], whole_axes(form)
+        if axes != frame:
+            self.freed[name] = tuple(map(frame.index, axes))
+
+    def _outputs(self) -> None:
+        """Give back the graph's outputs, under their names."""
+        for name in self.old.outputs:
+            if name not in self.new.tensors:
+                number = self.values.number[name]
+                form: Form = self.values.frame[name]
+                if name in self.free and self.laid[number].forms:
+                    form = self._whole(number)
+                    self._free(name, form)
+                found = self.materialised(number, form, name)
+                if found != name:
+                    self.insert("Identity", found, {}, name, self.new.tensors[found].shape)
+            self.new.output(name)
+
+    def _read(self, name: str, own: Form | None) -> str:
+        number, frame = self.values.number[name], self.values.frame[name]
+        return self.materialised(number, frame if own is None else renamed(own, frame), name)
+
+    def _whole(self, number: int) -> Form:
+        """Return the form in which a value came about, with a dimension for each axis."""
+        laid = self.laid[number]
+        order = order_of(laid.forms[0], laid.shape)
+        whole = (form for form in laid.forms if is_permutation(form, laid.shape))
+        return next(whole, spread(order, laid.shape))
 
     def materialised(self, number: int, form: Form, wanted: str) -> str:
         """Return the name of a value in a form; what is missing is added."""
@@ -297,7 +515,7 @@ class Forms:
         if existing is not None:
             return existing, ""
         name = self.names.of(number, step.form, wanted)
-        sizes, scope = laid.sizes(step.form), self.scopes[number]
+        sizes, scope = sizes_of(step.form, laid.shape), self.scopes[number]
         op = self.insert(step.type, before, step.attributes, name, sizes, scope)
         self.note(name, number, step.form)
         if not passing:
@@ -337,7 +555,7 @@ class Forms:
         value = self.values.every[number]
         tensor, laid = self.old.tensors[value.root], self.laid[number]
         name = self.names.of(number, form, wanted)
-        shape = None if tensor.shape is None else laid.sizes(form)
+        shape = None if tensor.shape is None else sizes_of(form, value.shape)
         layout = arranged(tensor.layout, form)
         self.new.constant(name, shape, layout, tensor.element_bytes, tensor.scope)
         laid.add(form, name)
@@ -345,257 +563,3 @@ class Forms:
         if name != value.root or same(form, value.shape) != same(whole, value.shape):
             self.relaid[name] = TransformedConstant(value.root, form, value.shape)
         return name
-
-
-def arranged(layout: Layout, form: Form) -> Layout:
-    """Return the layout of a tensor in another form."""
-    if layout.undefined or form == tuple(range(len(layout.dims))):
-        return layout
-    added = Dim((Block(ANY),))
-    dims = (layout.dims[d] if isinstance(d, int) and d >= 0 else added for d in form)
-    return Layout(tuple(dims), layout.dialect)
-
-
-VECTOR_RANKS = {(1, 0), (1, 1)}
-"""Ranks of what a Gather reads where it picks one or several entries of a vector."""
-
-
-@dataclass
-class Rewritten:
-    """A new graph."""
-
-    graph: ConversionGraph
-    forms: Forms  # the transforms and constants that it has
-    # how inputs and outputs are permuted that come in another layout
-    freed: dict[str, Permutation]
-
-
-def rewrite(
-    graph: ConversionGraph,
-    values: Values,
-    modes: Mapping[str, Mode],
-    orders: Mapping[int, Order],
-    kept: frozenset[str],
-) -> Rewritten:
-    """Return the graph with its ops in chosen modes.
-
-    Transforms stand before the first op that needs them, and serve all.  ``modes`` are those of
-    its ops, without transposes, by name; ``orders`` those of inputs that are freed; outputs named
-    in ``kept`` are given back in the layout in which they are written.
-    """
-    writing = _Writing(graph, values, modes, orders, kept)
-    for op in graph.ops:
-        if op.name in modes:
-            writing.op(op)
-    writing.outputs()
-    return Rewritten(writing.new, writing.forms, writing.freed)
-
-
-def _scopes(
-    graph: ConversionGraph, values: Values, modes: Mapping[str, Mode], orders: Mapping[int, Order]
-) -> list[str]:
-    """Return for each value the body in which it is transformed.
-
-    That is where it comes about; or, of bodies inside that run once at most, the innermost one that
-    holds all ops that need it in another form.
-    """
-
-    def form(name: str, own: Form | None) -> Form:
-        value, frame = values.of(name)
-        return same(frame if own is None else renamed(own, frame), value.shape)
-
-    homes: dict[int, set[Form]] = {}
-    for number, value in enumerate(values.every):
-        whole = form(value.root, None)
-        homes[number] = {spread(orders[number], value.shape) if number in orders else whole}
-    paths, once, made = {"": [""]}, set[str](), dict[int, set[Form]]()
-    taken: list[tuple[str, str, Form | None]] = [(name, "", None) for name in graph.outputs]
-    for op in reversed(graph.ops):  # outer ones first
-        if op.name not in modes:
-            continue
-        scopes = [op.scope] * len(op.inputs)
-        for body, _, back in op.places():
-            paths[body.scope] = [*paths[op.scope], body.scope]
-            once.update([body.scope] if body.rounds == 1 else [])
-            scopes[back.start : back.stop] = [body.scope] * len(back)
-        taken += zip(op.inputs, scopes, modes[op.name].inputs, strict=True)
-        for name, own in zip(op.outputs, modes[op.name].outputs, strict=True):
-            if name:
-                made.setdefault(values.number[name], set()).add(form(name, own))
-    homes.update(made)
-    takers: list[list[list[str]]] = [[] for _ in values.every]
-    for name, scope, own in taken:
-        if name and form(name, own) not in homes[values.number[name]]:
-            takers[values.number[name]].append(paths[scope])
-    found = []
-    for value, every in zip(values.every, takers, strict=True):
-        path = paths[graph.tensors[value.root].scope]
-        found.append(path[-1])
-        for inner in zip(*(other[len(path) :] for other in every), strict=False):
-            if len({*inner}) > 1 or inner[0] not in once:
-                break
-            found[-1] = inner[0]
-    return found
-
-
-class _Writing:
-    def __init__(
-        self,
-        graph: ConversionGraph,
-        values: Values,
-        modes: Mapping[str, Mode],
-        orders: Mapping[int, Order],
-        kept: frozenset[str],
-    ) -> None:
-        self.old, self.values, self.kept = graph, values, kept
-        self.modes = modes
-        self.free = set(graph.outputs) - kept
-        self.forms = Forms(graph, values, _scopes(graph, values, modes, orders))
-        self.new, self.names, self.laid = self.forms.new, self.forms.names, self.forms.laid
-        self.freed: dict[str, Permutation] = {}
-        self.orders = orders
-        for name, tensor in graph.tensors.items():
-            if tensor.kind == "input":
-                self._input(name, tensor)
-        self.given: dict[str, str] = {}
-        for op in graph.ops:
-            for body, places, _ in op.places():
-                for n in places:
-                    size = graph.tensors[op.outputs[n]].element_bytes
-                    name, shape = self._result(op, n)
-                    self.given[op.outputs[n]] = self.new.body_input(name, shape, size, body.scope)
-
-    def _input(self, name: str, tensor: ConversionTensor) -> None:
-        number = self.values.number[name]
-        shape = self.values.every[number].shape
-        form: Form = tuple(range(len(shape)))
-        order = self.orders.get(number)
-        if order is not None and order != order_of(form, shape):
-            form = spread(order, shape)
-            self._free(name, form)
-        sizes = None if tensor.shape is None else self.laid[number].sizes(form)
-        self.new.input(name, sizes, arranged(tensor.layout, form), tensor.element_bytes)
-        self.names.take(name)
-        self.laid[number].add(form, name)
-
-    def op(self, op: Op) -> None:
-        """Add an op in its mode."""
-        mode = self.modes[op.name]
-        attributes, read = self._operands(op, mode)
-        results = [self._result(op, n) for n in range(len(op.outputs))]
-        changed = replace(
-            op,
-            type=mode.type or op.type,
-            attributes=attributes,
-            inputs=read,
-            outputs=tuple(name for name, _ in results),
-            input_shapes=tuple([self.new.tensors[n].shape if n else None for n in read]),
-            output_shapes=tuple(shape for _, shape in results),
-            layouts=mode.layouts,
-        )
-        sizes = [self.old.tensors[n].element_bytes if n else None for n in op.outputs]
-        if changed.type == "MatMul" and len(read) == 3:
-            name, shapes = self.names.new(f"{op.outputs[0]}_product"), changed.input_shapes
-            product = replace(changed, inputs=read[:2], outputs=(name,), input_shapes=shapes[:2])
-            self.new.add(product, sizes)
-            shapes = (*changed.output_shapes, shapes[2])
-            changed = replace(changed, type="Add", inputs=(name, read[2]), input_shapes=shapes)
-            changed = replace(changed, name=self.names.op(f"add_{name}"))
-        self.new.add(changed, sizes)
-
-    def _result(self, op: Op, n: int) -> tuple[str, Shape | None]:
-        """Return the name of an op's result in its mode, and its shape."""
-        name, mode = op.outputs[n], self.modes[op.name]
-        own, shape = mode.outputs[n], op.output_shapes[n]
-        if name in self.given:
-            return self.given[name], self.new.tensors[self.given[name]].shape
-        if name:
-            number, frame = self.values.number[name], self.values.frame[name]
-            form = frame if own is None else renamed(own, frame)
-            name = self._given(number, form, name)
-            self.forms.note(name, number, form)
-            picked = mode.entries.get(len(op.inputs) + n)
-            if picked is not None:
-                waiting, name = name, self.names.new(f"{op.outputs[n]}_entries")
-                self.forms.waiting[waiting] = name, picked
-                own, shape = None, None
-        return name, shape if own is None or shape is None else sizes_of(own, shape)
-
-    def _operands(self, op: Op, mode: Mode) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        """Return an op's attributes, and the names of what it reads, in a mode."""
-        if (found := self._picked(op, mode)) is not None:
-            return found
-        known, attributes = operator_of(op), mode.attributes
-        told = {n for name, n in known.parameters.items() if name in attributes}
-        told -= {n for name, n in known.parameters.items() if name in op.attributes}
-        read = list[str]()
-        for n, (name, form) in enumerate(zip(op.inputs, mode.inputs, strict=True)):
-            picked = mode.entries.get(n)
-            if not name or n in told:
-                read.append("")
-            elif picked is None:
-                read.append(self._read(name, form))
-            else:
-                laid = self.laid[self.values.number[name]]
-                vector = (laid.name((0,)) if laid.shape else None) or self._read(name, None)
-                read.append(self.forms.entries(vector, picked, name))
-        return attributes, tuple(read[n] for n in mode.operands or range(len(read)))
-
-    def _picked(self, op: Op, mode: Mode) -> tuple[Mapping[str, Any], tuple[str, ...]] | None:
-        """Return a Gather of entries of a vector that waits to be made, as one of its source."""
-        indices = mode.attributes.get("indices")
-        if op.type != "Gather" or indices is None or (op.rank(0), op.rank(1)) not in VECTOR_RANKS:
-            return None
-        name = self.laid[self.values.number[op.inputs[0]]].name((0,))
-        if name not in self.forms.waiting:
-            return None
-        source, first = self.forms.waiting[name]
-        one = isinstance(indices, int)
-        picked = first[indices] if one else tuple(first[i] for i in indices)
-        return {**mode.attributes, "indices": picked}, (source, self._read(op.inputs[1], None))
-
-    def _given(self, number: int, form: Form, name: str) -> str:
-        """Return the name of a value as an op gives it; what is held keeps its own."""
-        producer = self.old.producer(name)
-        if producer is not None and producer.type == HELD:
-            self.laid[number].add(form, self.names.take(name))
-            return name
-        free = [n for n in self.values.every[number].tensors if n in self.free]
-        free = [] if self.new.tensors.keys() & free else free  # another op gives it as well
-        if free and is_permutation(form, self.values.every[number].shape):
-            found = self.names.take(name if name in free else free[0])
-            self._free(found, form)
-        else:
-            found = self.names.of(number, form, name)
-        self.laid[number].add(form, found)
-        return found
-
-    def _free(self, name: str, form: Form) -> None:
-        frame, axes = self.values.frame[name], whole_axes(form)
-        if axes != frame:
-            self.freed[name] = tuple(map(frame.index, axes))
-
-    def outputs(self) -> None:
-        """Give back the graph's outputs, under their names."""
-        for name in self.old.outputs:
-            if name not in self.new.tensors:
-                number = self.values.number[name]
-                form: Form = self.values.frame[name]
-                if name in self.free and self.laid[number].forms:
-                    form = self._whole(number)
-                    self._free(name, form)
-                found = self.forms.materialised(number, form, name)
-                if found != name:
-                    self.forms.insert("Identity", found, {}, name, self.new.tensors[found].shape)
-            self.new.output(name)
-
-    def _read(self, name: str, own: Form | None) -> str:
-        number, frame = self.values.number[name], self.values.frame[name]
-        return self.forms.materialised(number, frame if own is None else renamed(own, frame), name)
-
-    def _whole(self, number: int) -> Form:
-        """Return the form in which a value came about, with a dimension for each axis."""
-        laid = self.laid[number]
-        order = order_of(laid.forms[0], laid.shape)
-        whole = (form for form in laid.forms if is_permutation(form, laid.shape))
-        return next(whole, spread(order, laid.shape))

@@ -12,7 +12,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.files import named
 from layoutopt.base.limits import Stopped
 from layoutopt.base.result import Status
-from layoutopt.conversion.result import Conversion, Remaining, Tally, first_gap
+from layoutopt.conversion.result import NO_TRANSFORMS, Conversion, Remaining, Tally, first_gap
 from layoutopt.onnx.protobuf import LoadedModel, write_proto
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ class ConversionResult:
 
     model: ModelProto
     conversion: Conversion
-    opaque: Mapping[str, int]
+    opaque: Mapping[str, int] = field(default_factory=dict)
     difference: float | None
-    heuristics: Mapping[str, Tally]
-    peers: Mapping[str, int | None]
+    heuristics: Mapping[str, Tally] = field(default_factory=dict)
+    peers: Mapping[str, int | None] = field(default_factory=dict)
     seconds: Mapping[str, float]
     seed: int
-    instance_hash: str
-    removed: Tally
+    instance_hash: str = ""
+    removed: Tally = NO_TRANSFORMS
     version: str = __version__
     source: LoadedModel = field(repr=False)
     notes: tuple[str, ...] = ()
