@@ -20,8 +20,8 @@ import numpy as np
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.files import read_utf8
 from layoutopt.base.numbers import exact_decimal
-from layoutopt.conversion.rules.builder import Attractions, Backward, Build, GraphBuilder, Node, Use
-from layoutopt.conversion.rules.gradients import FLAT, UNKNOWN
+from layoutopt.conversion.rules.builder import Attractions, Build, GraphBuilder, Node, Use
+from layoutopt.conversion.rules.gradients import flat, opaque
 from layoutopt.conversion.rules.registry import OPERATORS, build_of, type_facts
 from layoutopt.conversion.rules.unwinding import barrier, together
 from layoutopt.graphs.builder import all_or_nothing
@@ -207,7 +207,7 @@ class Trainer:
 
     def _plan(self, placed: AddedNode) -> tuple[int, ...]:
         """Return the positions of operands that need gradients, and say so of the outputs."""
-        if type_facts(type_of(placed.proto)).gradient is FLAT:
+        if type_facts(type_of(placed.proto)).gradient is flat:
             return ()
         wanted = tuple(
             i for i, x in self._learnable(placed) if x is not None and x.index in self.flowing
@@ -219,7 +219,7 @@ class Trainer:
     def _learnable(self, placed: AddedNode) -> Iterator[tuple[int, Tensor | None]]:
         """Yield number and tensor of each operand that gradients may go to."""
         node, facts = placed.node, type_facts(type_of(placed.proto))
-        barred = {*facts.structural, *facts.unread, *_backward(placed).constant}
+        barred = {*facts.structural, *facts.unread, *facts.unlearned}
         names = (*node.op.inputs, *sorted(captured(placed.proto)))
         for i, (name, x) in enumerate(zip(names, (*node.inputs, *node.captured), strict=True)):
             if i not in barred and name in self.floats:
@@ -227,7 +227,8 @@ class Trainer:
 
     def _differentiable(self, placed: AddedNode) -> Iterator[Tensor | None]:
         """Yield the outputs, ``None`` for those that have no gradients."""
-        every = _backward(placed).every
+        facts = type_facts(type_of(placed.proto))
+        every = facts.all_differentiable or facts.gradient is None
         for i, (name, y) in enumerate(zip(placed.proto.output, placed.outputs, strict=True)):
             yield y if name in self.floats and (every or i == 0) else None
 
@@ -236,11 +237,11 @@ class Trainer:
         gradients = tuple(None if y is None else self._gradient(y) for y in outputs)
         if all(dy is None for dy in gradients):
             return
-        rule = _backward(placed)
-        if rule is UNKNOWN:
+        rule = type_facts(type_of(placed.proto)).gradient
+        if rule is None:
             self.opaque[type_of(placed.proto)] += 1
         use = Use(placed.node, outputs, gradients, wanted)
-        for position, dx in rule.build(self.unwinding, use):
+        for position, dx in (rule or opaque)(self.unwinding, use):
             self._note(use.operand(position), dx)
 
     def _note(self, x: Tensor, gradient: Tensor) -> None:
@@ -269,11 +270,6 @@ class Trainer:
             states_value=values["optimiser.states"],
             name=self.unwinding.helper(name, "update"),
         )
-
-
-def _backward(placed: AddedNode) -> Backward:
-    """Return the backward pass of a node; that of ops of which none is known is opaque."""
-    return type_facts(type_of(placed.proto)).gradient or UNKNOWN
 
 
 def _weights(network: GraphProto) -> tuple[str, ...]:

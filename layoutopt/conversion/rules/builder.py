@@ -89,15 +89,8 @@ Gradients: TypeAlias = Iterator[tuple[int, Tensor]]
 """Position and gradient of each wanted operand."""
 
 
-@dataclass(frozen=True)
-class Backward:
-    """Backward pass of an op type."""
-
-    # adds its ops and pairs to a graph, and yields the wanted gradients
-    build: Callable[[GraphBuilder, Use], Gradients]
-    # positions of operands that are given, not learned: no gradient goes there
-    constant: Collection[int] = ()
-    every: bool = False  # whether all outputs have gradients, or the first only
+BackwardRule: TypeAlias = Callable[["GraphBuilder", Use], Gradients]
+"""Adds the ops and pairs of a backward pass to a graph, and yields the wanted gradients."""
 
 
 def column(shape: Shape, rank: int, axis: int) -> Shape:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TypeAlias, cast
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.builder import Backward, Gradients, GraphBuilder, Step, Use, column
+from layoutopt.conversion.rules.builder import Gradients, GraphBuilder, Step, Use, column
 from layoutopt.conversion.rules.unwinding import broadcast_axis, draw_product, together
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Shape, UnwindingOp, broadcast, dominates
@@ -98,6 +98,11 @@ def opaque(builder: GraphBuilder, use: Use) -> Gradients:
     read = tuple({x.index: x for x in (*present, *use.node.operands)}.values())
     for position in use.wanted:
         yield position, _drawn_barrier(builder, read, use.operand(position))
+
+
+def flat(_builder: GraphBuilder, _use: Use) -> Gradients:
+    """Pass no gradient: of ops that are constant almost everywhere, or of integers."""
+    yield from ()
 
 
 def rowwise(builder: GraphBuilder, use: Use, inputs: bool = False) -> Gradients:
@@ -379,10 +384,3 @@ def _as(builder: GraphBuilder, x: Tensor, shape: Shape) -> Tensor:
     if x.shape == shape:
         return x
     return builder.graph.reshape(x, shape, name=builder.helper(x.name, "reshaped"))
-
-
-FLAT = Backward(opaque)
-"""Backward pass of ops that no gradient passes: constant almost everywhere, or of integers."""
-
-UNKNOWN = Backward(opaque, every=True)
-"""Backward pass of ops of which none is known."""

@@ -16,7 +16,7 @@ from layoutopt.layout.permutations import Permutation, checked
 
 if TYPE_CHECKING:
     from layoutopt.conversion.rules.blocks import BlockRule
-    from layoutopt.conversion.rules.builder import Backward, Build
+    from layoutopt.conversion.rules.builder import BackwardRule, Build
 
 Axes: TypeAlias = tuple[int | None, ...]
 """For each axis of a result the axis of the operand that it is, or takes the place of; None for
@@ -270,7 +270,9 @@ class Operator:
     shrinks: bool = False
     build: Build | None = None  # adds an op to an unwinding graph; by default, as a barrier
     # adds its backward pass; None: an opaque one, of which users are told
-    gradient: Backward | None = None
+    gradient: BackwardRule | None = None
+    unlearned: tuple[int, ...] = ()  # positions of operands that are given: no gradient goes there
+    all_differentiable: bool = False  # whether all outputs have gradients, or the first only
 
     def __post_init__(self) -> None:
         if self.category not in list(Category):

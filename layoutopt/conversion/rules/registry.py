@@ -25,7 +25,7 @@ from layoutopt.conversion.rules import (
     unwinding,
     views,
 )
-from layoutopt.conversion.rules.builder import Backward, Build
+from layoutopt.conversion.rules.builder import Build
 from layoutopt.conversion.rules.op import Op, plain
 from layoutopt.conversion.rules.operator import (
     Category,
@@ -47,20 +47,19 @@ from layoutopt.layout.layout import Layout
 
 AGNOSTIC, LIGHT, HEAVY, VIEW = Category.AGNOSTIC, Category.LIGHT, Category.HEAVY, Category.VIEW
 
-BARRIERS = Backward(gradients.opaque)
+WINDOW, PRODUCT, LONG = FoldingEffort.WINDOW, FoldingEffort.PRODUCT, FoldingEffort.LONG
+
+BARRIERS = gradients.opaque
 """Backward pass of ops of which it is known that nothing else can be said."""
 
-VIEW_GRADIENT = Backward(gradients.view)
-ROWWISE = Backward(gradients.rowwise)
-ELEMENTWISE_GRADIENT = Backward(gradients.elementwise)
-LINEAR = Backward(partial(gradients.elementwise, saved=gradients.nothing))
+LINEAR = partial(gradients.elementwise, saved=gradients.nothing)
 NORMALISATION: dict[str, Any] = {
     "build": unwinding.normalisation,
-    "gradient": Backward(gradients.normalisation),
+    "gradient": gradients.normalisation,
 }
 TAIL_NORMALISATION: dict[str, Any] = {
     "build": partial(unwinding.normalisation, channels=False),
-    "gradient": Backward(partial(gradients.normalisation, channels=False)),
+    "gradient": partial(gradients.normalisation, channels=False),
 }
 FIRST = ShapeLike("Identity")
 """Results have the shape of the first input."""
@@ -72,17 +71,41 @@ DATA = "NC+ -> NC+"
 def _each(
     names: str, category: Category, rule: Rule = unmoved, *, domain: str = "", **facts: Any
 ) -> list[Operator]:
+    """Return rows; where another rank than that of the first operand counts, results have it."""
+    if "rank" in facts:
+        facts.setdefault("follow", all_axes(facts["rank"]))
     return [Operator(domain + name, category, rule, **facts) for name in names.split()]
 
 
 def _light(names: str, rule: Rule, **facts: Any) -> list[Operator]:
-    return _each(names, Category.LIGHT, rule, **facts)
+    return _each(names, LIGHT, rule, **facts)
 
 
 def _heavy(
     names: str, axes: str | Callable[[Op], str], rule: Rule = unmoved, **facts: Any
 ) -> list[Operator]:
-    return _each(names, Category.HEAVY, rule, axes=axes, **facts)
+    return _each(names, HEAVY, rule, axes=axes, **facts)
+
+
+def _convolution(
+    name: str, axes: str, weights: int = 1, bias: int | None = 2, **facts: Any
+) -> list[Operator]:
+    """Return a convolution, by the positions of its weights and of the bias that it may have."""
+    build = partial(unwinding.convolution, weights=weights, bias=bias)
+    given = {"rule": spatial.convolution(weights), "build": build, "effort": WINDOW, **facts}
+    return _heavy(name, axes, **given)
+
+
+def _quantised(name: str, rule: Rule, like: ShapeLike) -> list[Operator]:
+    """Return an op of onnxruntime that is written channels first or last, as it tells."""
+    return _microsoft(
+        name,
+        spatial.channels_first_only(rule),
+        like=like,
+        category=HEAVY,
+        axes=spatial.channels_flag,
+        alternatives=spatial.other_channels,
+    )
 
 
 def _microsoft(names: str, rule: Rule = unmoved, **facts: Any) -> list[Operator]:
@@ -94,7 +117,7 @@ def _elementwise(
     names: str, saved: gradients.Saved = gradients.operands, **facts: Any
 ) -> list[Operator]:
     """Return ops of one tensor; ``saved`` is what their gradients are computed with."""
-    backward = Backward(partial(gradients.elementwise, saved=saved))
+    backward = partial(gradients.elementwise, saved=saved)
     given = {"build": unwinding.elementwise, "gradient": backward, **facts}
     return _each(names, AGNOSTIC, axes.unchanged, **given)
 
@@ -103,13 +126,12 @@ def _broadcast(
     names: str, saved: gradients.Saved = gradients.operands, **facts: Any
 ) -> list[Operator]:
     """Return ops whose operands are broadcast to the largest rank."""
-    rank = largest_rank()
-    return _elementwise(names, saved, operands=None, rank=rank, follow=all_axes(rank), **facts)
+    return _elementwise(names, saved, operands=None, rank=largest_rank(), **facts)
 
 
 def _view(names: str, category: Category, rule: Rule, build: Build, **facts: Any) -> list[Operator]:
     """Return ops that only move elements."""
-    return _each(names, category, rule, build=build, gradient=VIEW_GRADIENT, **facts)
+    return _each(names, category, rule, build=build, gradient=gradients.view, **facts)
 
 
 def _product(name: str, left: int, right: int, swap: bool = False, **facts: Any) -> list[Operator]:
@@ -123,6 +145,16 @@ def _opaque(names: str, reason: str, **facts: Any) -> list[Operator]:
     return _each(names, Category.OPAQUE, operands=(), follow=unknown_axes, reason=reason, **facts)
 
 
+POOL: dict[str, Any] = {"rule": spatial.pool, "gradient": BARRIERS, "pads_channels": True}
+WINDOWED: dict[str, Any] = {"shape": spatial.pooled, "effort": WINDOW}
+RESIZE: dict[str, Any] = {
+    "axes": spatial.resize_axes,
+    "rule": spatial.resize,
+    "alternatives": spatial.resize_orders,
+    "same_rank": True,
+    "gradient": BARRIERS,
+    "effort": WINDOW,
+}
 HEADS: dict[str, Any] = {"rule": unmoved, "operands": (), "follow": unknown_axes}
 GEMM: dict[str, Any] = {"follow": products.gemm_axes, "alternatives": products.matrix_products}
 
@@ -145,7 +177,7 @@ ROWS: list[Operator] = [
     *_elementwise("Elu LeakyRelu Relu Selu Sqrt Tanh", gradients.output, keeps_zeros=True),
     *_elementwise("Exp Reciprocal Sigmoid", gradients.output),
     *_elementwise("Neg", gradients.nothing, keeps_zeros=True),
-    *_elementwise("Ceil Floor Round Sign", gradient=gradients.FLAT, keeps_zeros=True),
+    *_elementwise("Ceil Floor Round Sign", gradient=gradients.flat, keeps_zeros=True),
     *_elementwise("Clip", structure=(1, 2)),
     *_broadcast("And BitShift BitwiseAnd BitwiseOr BitwiseXor Equal Greater GreaterOrEqual"),
     *_broadcast("Less LessOrEqual Mod Or Pow SwiGLU Xor"),
@@ -173,7 +205,7 @@ ROWS: list[Operator] = [
         axes.unchanged,
         follow=axes.with_scalars,
         blocks=blocks.refused,
-        gradient=gradients.FLAT,
+        gradient=gradients.flat,
     ),
     *_each(
         "Size",
@@ -191,7 +223,7 @@ ROWS: list[Operator] = [
         since=13,
         blocks=blocks.quantised,
         build=unwinding.per_channel,
-        gradient=gradients.FLAT,
+        gradient=gradients.flat,
     ),
     # Ops whose attributes name axes
     *_light(
@@ -217,7 +249,6 @@ ROWS: list[Operator] = [
         axes.filled_shape,
         operands=(),
         rank=axes.filled_rank,
-        follow=all_axes(axes.filled_rank),
         structure=(0,),
         build=unwinding.constant,
         grows=True,
@@ -231,11 +262,10 @@ ROWS: list[Operator] = [
         parameters={"shape": 1},
         at_run_time=("shape",),
         rank=axes.expanded_rank,
-        follow=all_axes(axes.expanded_rank),
         grows=True,
     ),
     *_light("Hardmax", axes.flattened_hardmax),
-    *_light("Hardmax", axes.axis_rule(-1), since=13, gradient=gradients.FLAT),
+    *_light("Hardmax", axes.axis_rule(-1), since=13, gradient=gradients.flat),
     *_light("LayerNormalization RMSNormalization", axes.normalised_tail, **TAIL_NORMALISATION),
     *_light("SimplifiedLayerNormalization", axes.normalised_tail, like=FIRST, **TAIL_NORMALISATION),
     *_light("LogSoftmax Softmax", axes.flattened_softmax),
@@ -244,7 +274,7 @@ ROWS: list[Operator] = [
         axes.axis_rule(-1),
         since=13,
         blocks=blocks.along(-1),
-        gradient=ROWWISE,
+        gradient=gradients.rowwise,
     ),
     *_light("LpNormalization", axes.axis_rule(-1)),
     *_light("MeanVarianceNormalization", axes.mean_variance, like=FIRST),
@@ -281,7 +311,8 @@ ROWS: list[Operator] = [
         same_rank=True,
         values={"split": 1},
         build=unwinding.split,
-        gradient=Backward(gradients.split, every=True),
+        gradient=gradients.split,
+        all_differentiable=True,
     ),
     *_view(
         "Tile",
@@ -320,7 +351,7 @@ ROWS: list[Operator] = [
         axes.unchanged,
         follow=axes.one_hot_axes,
         structure=(1, 2),
-        gradient=gradients.FLAT,
+        gradient=gradients.flat,
         grows=True,
     ),
     *_light("Scatter", axes.axis_rule(0), operands=(0, 1, 2)),
@@ -362,20 +393,13 @@ ROWS: list[Operator] = [
         alternatives=products.matrix_products,
         on_request=products.fused_products,
         build=unwinding.matmul,
-        gradient=Backward(gradients.matmul),
-        effort=FoldingEffort.PRODUCT,
+        gradient=gradients.matmul,
+        effort=PRODUCT,
     ),
-    *_product("MatMulInteger", 0, 1, build=unwinding.matmul, effort=FoldingEffort.LONG),
-    *_product(
-        "QLinearMatMul", 0, 3, build=partial(unwinding.matmul, rhs=3), effort=FoldingEffort.LONG
-    ),
+    *_product("MatMulInteger", 0, 1, build=unwinding.matmul, effort=LONG),
+    *_product("QLinearMatMul", 0, 3, build=partial(unwinding.matmul, rhs=3), effort=LONG),
     *_light(
-        "Gemm",
-        products.gemm,
-        build=unwinding.gemm,
-        gradient=Backward(gradients.gemm),
-        **GEMM,
-        effort=FoldingEffort.PRODUCT,
+        "Gemm", products.gemm, build=unwinding.gemm, gradient=gradients.gemm, **GEMM, effort=PRODUCT
     ),
     *_microsoft("FusedGemm", products.gemm, like=ShapeLike("Gemm", (0, 1)), **GEMM),
     *_microsoft(
@@ -392,49 +416,27 @@ ROWS: list[Operator] = [
         each_alone=True,
         follow=unknown_axes,
         build=unwinding.einsum,
-        gradient=Backward(gradients.einsum),
-        effort=FoldingEffort.LONG,
+        gradient=gradients.einsum,
+        effort=LONG,
     ),
     # Convolutions
-    *_heavy(
-        "Conv",
-        "NC+, OI+, O -> NC+",
-        spatial.convolution(1),
-        pads_channels=True,
-        build=unwinding.convolution,
-        gradient=Backward(gradients.convolution),
-        effort=FoldingEffort.WINDOW,
-    ),
-    *_heavy(
-        "ConvInteger",
-        "NC+, OI+ -> NC+",
-        spatial.convolution(1),
-        build=partial(unwinding.convolution, bias=None),
-        effort=FoldingEffort.WINDOW,
-    ),
-    *_heavy(
+    *_convolution("Conv", "NC+, OI+, O -> NC+", pads_channels=True, gradient=gradients.convolution),
+    *_convolution("ConvInteger", "NC+, OI+ -> NC+", bias=None),
+    *_convolution(
         "ConvTranspose",
         "NC+, IO+, O -> NC+",
-        spatial.convolution(1),
         pads_channels=True,
-        build=unwinding.convolution,
-        gradient=Backward(partial(gradients.convolution, transposed=True)),
-        effort=FoldingEffort.WINDOW,
+        gradient=partial(gradients.convolution, transposed=True),
     ),
-    *_heavy(
+    *_convolution(
         "DeformConv",
         "NCHW, OIHW, N*HW, O, N*HW -> NCHW",
-        build=partial(unwinding.convolution, bias=3),
-        gradient=Backward(partial(gradients.convolution, bias=3)),
-        effort=FoldingEffort.PRODUCT,
+        rule=unmoved,
+        bias=3,
+        gradient=partial(gradients.convolution, bias=3),
+        effort=PRODUCT,
     ),
-    *_heavy(
-        "QLinearConv",
-        "NC+, , , OI+, , , , , O -> NC+",
-        spatial.convolution(3),
-        build=partial(unwinding.convolution, weights=3, bias=8),
-        effort=FoldingEffort.WINDOW,
-    ),
+    *_convolution("QLinearConv", "NC+, , , OI+, , , , , O -> NC+", weights=3, bias=8),
     *_microsoft(
         "FusedConv",
         spatial.convolution(1, added=3),
@@ -443,37 +445,20 @@ ROWS: list[Operator] = [
         like=ShapeLike("Conv", (0, 1)),
     ),
     # Other ops each of whose axes has a meaning of its own
-    *_heavy(
-        "AveragePool LpPool",
-        DATA,
-        spatial.pool,
-        gradient=BARRIERS,
-        shape=spatial.pooled,
-        pads_channels=True,
-        effort=FoldingEffort.WINDOW,
-    ),
-    *_heavy(
-        "MaxPool",
-        "NC+ -> NC+, NC+",
-        spatial.pool,
-        gradient=BARRIERS,
-        shape=spatial.pooled,
-        pads_channels=True,
-        effort=FoldingEffort.WINDOW,
-    ),
-    *_heavy(
-        "GlobalAveragePool GlobalMaxPool", DATA, spatial.pool, gradient=BARRIERS, pads_channels=True
-    ),
+    *_heavy("AveragePool LpPool", DATA, **POOL, **WINDOWED),
+    *_heavy("MaxPool", "NC+ -> NC+, NC+", **POOL, **WINDOWED),
+    *_heavy("GlobalAveragePool GlobalMaxPool", DATA, **POOL),
     *_heavy("GlobalLpPool", DATA, spatial.pool, gradient=BARRIERS),
-    *_heavy("MaxRoiPool RoiAlign", "NCHW -> *CHW", effort=FoldingEffort.WINDOW),
-    *_heavy("MaxUnpool", "NC+, NC+ -> NC+", structure=(2,), effort=FoldingEffort.WINDOW),
+    *_heavy("MaxRoiPool RoiAlign", "NCHW -> *CHW", effort=WINDOW),
+    *_heavy("MaxUnpool", "NC+, NC+ -> NC+", structure=(2,), effort=WINDOW),
     *_heavy(
         "BatchNormalization",
         "NC+, C, C, C, C -> NC+, C, C, C, C",
         spatial.channels_second,
         pads_channels=True,
         build=unwinding.normalisation,
-        gradient=Backward(gradients.normalisation, constant=(3, 4)),
+        gradient=gradients.normalisation,
+        unlearned=(3, 4),
     ),
     *_heavy("GroupNormalization", DATA, spatial.planes),
     *_heavy(
@@ -495,33 +480,14 @@ ROWS: list[Operator] = [
         "LRN",
         DATA,
         spatial.channels_second,
-        gradient=Backward(partial(gradients.rowwise, inputs=True)),
+        gradient=partial(gradients.rowwise, inputs=True),
         pads_channels=True,
     ),
     *_view("DepthToSpace", HEAVY, unmoved, unwinding.depth_to_space, axes="NCHW -> NCHW"),
     *_view("SpaceToDepth", HEAVY, unmoved, unwinding.space_to_depth, axes="NCHW -> NCHW"),
-    *_heavy("GridSample", "NC+, N+* -> NC+", effort=FoldingEffort.WINDOW),
-    *_heavy(
-        "Resize Upsample",
-        spatial.resize_axes,
-        spatial.resize,
-        alternatives=spatial.resize_orders,
-        parameters={"scales": 1},
-        same_rank=True,
-        gradient=BARRIERS,
-        effort=FoldingEffort.WINDOW,
-    ),
-    *_heavy(
-        "Resize",
-        spatial.resize_axes,
-        spatial.resize,
-        alternatives=spatial.resize_orders,
-        since=11,
-        parameters={"roi": 1, "scales": 2, "sizes": 3},
-        same_rank=True,
-        gradient=BARRIERS,
-        effort=FoldingEffort.WINDOW,
-    ),
+    *_heavy("GridSample", "NC+, N+* -> NC+", effort=WINDOW),
+    *_heavy("Resize Upsample", parameters={"scales": 1}, **RESIZE),
+    *_heavy("Resize", since=11, parameters={"roi": 1, "scales": 2, "sizes": 3}, **RESIZE),
     # onnxruntime's own ops, but for products and convolutions
     *_microsoft("Gelu QuickGelu", axes.unchanged, category=AGNOSTIC, like=FIRST),
     *_microsoft("BiasGelu FastGelu", axes.with_bias, like=FIRST),
@@ -541,7 +507,6 @@ ROWS: list[Operator] = [
         axes.unchanged,
         operands=(0, 3),
         rank=largest_rank(0, 3),
-        follow=all_axes(largest_rank(0, 3)),
         like=ShapeLike("Add", (0, 3)),
     ),
     *_microsoft(
@@ -549,24 +514,15 @@ ROWS: list[Operator] = [
         axes.unchanged,
         operands=(0, 1, 4),
         rank=largest_rank(0, 1, 4),
-        follow=all_axes(largest_rank(0, 1, 4)),
         like=ShapeLike("Where", (0, 1, 4), 1),
     ),
     *_microsoft(
         "QLinearConcat",
         axes.quantised_concat,
         rank=rank_of(2),
-        follow=all_axes(rank_of(2)),
         like=ShapeLike("Concat", range(2, 2**31, 3), 2),
     ),
-    *_microsoft(
-        "QLinearConv",
-        spatial.channels_first_only(spatial.convolution(3)),
-        like=ShapeLike("Conv", (0, 3)),
-        category=HEAVY,
-        axes=spatial.channels_flag,
-        alternatives=spatial.other_channels,
-    ),
+    *_quantised("QLinearConv", spatial.convolution(3), ShapeLike("Conv", (0, 3))),
     *_microsoft("QuantizeLinear", axes.scaled_axis, like=ShapeLike("Identity", (0,), 2)),
     *_microsoft("DequantizeLinear", axes.scaled_axis, like=ShapeLike("Identity", (0,), 1)),
     *_microsoft(
@@ -588,29 +544,15 @@ ROWS: list[Operator] = [
         operands=(0, 1),
         like=ShapeLike("Identity", also=(3,)),
     ),
-    *_microsoft(
-        "QLinearAveragePool",
-        spatial.channels_first_only(spatial.pool),
-        like=ShapeLike("AveragePool"),
-        category=HEAVY,
-        axes=spatial.channels_flag,
-        alternatives=spatial.other_channels,
-    ),
-    *_microsoft(
-        "QLinearGlobalAveragePool",
-        spatial.channels_first_only(spatial.pool),
-        like=ShapeLike("GlobalAveragePool"),
-        category=HEAVY,
-        axes=spatial.channels_flag,
-        alternatives=spatial.other_channels,
-    ),
+    *_quantised("QLinearAveragePool", spatial.pool, ShapeLike("AveragePool")),
+    *_quantised("QLinearGlobalAveragePool", spatial.pool, ShapeLike("GlobalAveragePool")),
     # Other ops of ONNX, whose operands stay as they are
     *_opaque("ConcatFromSequence Optional OptionalGetElement OptionalHasElement", SEQUENCE),
     *_opaque("RegexFullMatch SequenceAt SequenceConstruct SequenceEmpty", SEQUENCE),
     *_opaque("SequenceErase SequenceInsert SequenceLength SplitToSequence", SEQUENCE),
     *_opaque("StringNormalizer StringSplit TfIdfVectorizer", SEQUENCE),
-    *_opaque("StringConcat", SEQUENCE, build=unwinding.elementwise, gradient=ELEMENTWISE_GRADIENT),
-    *_opaque("Bernoulli Multinomial", SOURCE, random=True, gradient=gradients.FLAT),
+    *_opaque("StringConcat", SEQUENCE, build=unwinding.elementwise, gradient=gradients.elementwise),
+    *_opaque("Bernoulli Multinomial", SOURCE, random=True, gradient=gradients.flat),
     *_opaque(
         "BlackmanWindow HammingWindow HannWindow", SOURCE, structure=(0,), build=unwinding.constant
     ),
@@ -628,7 +570,7 @@ ROWS: list[Operator] = [
         grows=True,
     ),
     *_opaque("Range", SOURCE, structure=(0, 1, 2), build=unwinding.constant, grows=True),
-    *_opaque("CausalConvWithState GRU LSTM RNN", RECURRENT, effort=FoldingEffort.LONG),
+    *_opaque("CausalConvWithState GRU LSTM RNN", RECURRENT, effort=LONG),
     *_opaque("If Loop Scan SequenceMap", "its body is a graph of its own"),
     *_light(
         bodies.TIE,
@@ -666,7 +608,7 @@ ROWS: list[Operator] = [
     *_opaque("NonMaxSuppression", BOXES, structure=(2, 3, 4)),
     *_opaque("DFT", SIGNAL, structure=(1, 2), grows=True),
     *_opaque("STFT", SIGNAL, structure=(1, 3), grows=True),
-    *_opaque("Det", "its last two axes are one matrix", effort=FoldingEffort.LONG),
+    *_opaque("Det", "its last two axes are one matrix", effort=LONG),
 ]
 """A row for each op type, or version of one."""
 
@@ -674,21 +616,18 @@ ROWS: list[Operator] = [
 AnyRule = TypeVar("AnyRule", bound=Rule)
 
 
-def _by_type(operators: Iterable[Operator]) -> dict[str, tuple[Operator, ...]]:
-    found: dict[str, tuple[Operator, ...]] = {}
-    for one in operators:
-        found[one.type] = _with(found.get(one.type, ()), one)
-    return found
-
-
-def _with(versions: tuple[Operator, ...], one: Operator) -> tuple[Operator, ...]:
-    """Add an entry, or replace that of the same version; latest first."""
-    others = [other for other in versions if other.since != one.since]
-    return tuple(sorted([*others, one], key=lambda entry: -entry.since))
-
-
-OPERATORS = _by_type(ROWS)
+OPERATORS: dict[str, tuple[Operator, ...]] = {}
 """For each type of op what is known of it, latest version of the operator set first."""
+
+
+def register(entry: Operator) -> None:
+    """Add what is known of a type of op; it replaces what was known of the same version."""
+    others = [one for one in OPERATORS.get(entry.type, ()) if one.since != entry.since]
+    OPERATORS[entry.type] = tuple(sorted([*others, entry], key=lambda one: -one.since))
+
+
+for _row in ROWS:
+    register(_row)
 
 UNKNOWN = Operator(
     "",
@@ -703,14 +642,19 @@ UNKNOWN = Operator(
 
 OTHER_FACTS = (
     *("pads_channels", "keeps_zeros", "shape", "like", "same_rank", "values", "random"),
-    *("structure", "unread", "build", "gradient", "effort", "grows", "shrinks"),
+    *(
+        "structure",
+        "unread",
+        "build",
+        "gradient",
+        "unlearned",
+        "all_differentiable",
+        "effort",
+        "grows",
+        "shrinks",
+    ),
 )
 """Facts of op types that do not depend on the order of axes."""
-
-
-def register(entry: Operator) -> None:
-    """Add what is known of a type of op; it replaces what was known of the same version."""
-    OPERATORS[entry.type] = _with(OPERATORS.get(entry.type, ()), entry)
 
 
 def operator(
