@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.requirements import Requirements, axis_sizes
-from layoutopt.conversion.rules.op import Op, Shape, Size, plain
+from layoutopt.conversion.rules.op import Op, Size, plain
 from layoutopt.conversion.rules.operator import SPATIAL_AXES
 from layoutopt.conversion.rules.registry import operand_axes, written_input
+from layoutopt.layout.factors import open_sizes
 from layoutopt.layout.layout import ANY, Layout
 
 AnyBackend = TypeVar("AnyBackend", bound=type[Requirements])
@@ -68,20 +69,16 @@ class BlockedCpu(ChannelsFirst):
     def _divides(self, op: Op) -> bool:
         if op.type not in self.types or op.attributes.get("group", 1) != 1:
             return False
-        if any(sum(not isinstance(size, int) for size in shape or ()) > 1 for shape in _shapes(op)):
+        if any(open_sizes(shape) > 1 for shape in (*op.input_shapes, *op.output_shapes)):
             return False
         known = operand_axes(op)
-        for n, axes in enumerate(known.inputs if known else ()):
+        for n, layout in enumerate(known.inputs if known else ()):
             sizes = axis_sizes(written_input(op, n), op.shape(n))
-            for axis in set(axes) & set("COI"):
+            for axis in set(layout.axes if layout else "") & set("COI"):
                 size = sizes.get(axis)
                 if op.has(n) and not (isinstance(size, int) and size % self.block == 0):
                     return False
         return True
-
-
-def _shapes(op: Op) -> tuple[Shape | None, ...]:
-    return (*op.input_shapes, *op.output_shapes)
 
 
 BACKENDS: dict[str, Requirements] = {

@@ -29,7 +29,8 @@ from layoutopt.conversion.rules.registry import (
     written_input,
     written_output,
 )
-from layoutopt.layout.layout import ANY, Block, Dim, Layout, LayoutError
+from layoutopt.layout.factors import open_sizes
+from layoutopt.layout.layout import ANY, Dim, Layout, LayoutError
 
 SPATIAL = "DHW"
 
@@ -130,7 +131,7 @@ class Desired(Requirements):
         """Return whether all desired blocks of an op divide, and at most one size is open."""
         return all(
             _blocks_divide(given, axis_sizes(written or given, shape))
-            and not (_has_blocks(given) and _open_sizes(shape) > 1)
+            and not (given.has_blocks and open_sizes(shape) > 1)
             for given, written, shape in self._operands(op)
             if given is not None
         )
@@ -142,8 +143,9 @@ class Desired(Requirements):
             if n < count and not op.has(n):
                 continue
             own = given or (self._blocked_companion(op, wanted, n) if n < count else None)
-            known = own is None or _blocks_known(own, axis_sizes(written or own, shape))
-            if not known or _open_sizes(shape) > 1:
+            sizes = axis_sizes(written or own, shape)
+            known = all(isinstance(sizes.get(axis), int) for axis in (_factors(own) if own else ()))
+            if not known or open_sizes(shape) > 1:
                 return False
         return True
 
@@ -156,35 +158,22 @@ class Desired(Requirements):
             yield wanted.output(n), written_output(op, n), shape
 
 
+def _factors(layout: Layout) -> dict[str, int]:
+    """Return how many values blocks hold, of each axis that has some."""
+    every = {axis: layout.factor_of(axis) for axis in layout.axes if axis != ANY}
+    return {axis: factor for axis, factor in every.items() if factor > 1}
+
+
 def _blocks_divide(layout: Layout, sizes: Mapping[str, Size]) -> bool:
-    for axis in layout.axes.replace(ANY, ""):
-        factor, size = layout.factor_of(axis), sizes.get(axis)
-        if factor > 1 and not (isinstance(size, int) and size % factor == 0):
-            return False
-    return True
-
-
-def _blocks_known(layout: Layout, sizes: Mapping[str, Size]) -> bool:
-    axes = [axis for axis in layout.axes.replace(ANY, "") if layout.factor_of(axis) > 1]
-    return all(isinstance(sizes.get(axis), int) for axis in axes)
-
-
-def _open_sizes(shape: Shape | None) -> int:
-    return sum(not isinstance(size, int) for size in shape or ())
-
-
-def _has_blocks(layout: Layout) -> bool:
-    return any(block.size is not None for dim in layout.dims for block in dim.blocks)
+    every = ((factor, sizes.get(axis)) for axis, factor in _factors(layout).items())
+    return all(isinstance(size, int) and size % factor == 0 for factor, size in every)
 
 
 def without_blocks(layout: Layout) -> Layout:
     """Return a layout of whole axes only, in the same order."""
-    dims = [Dim(whole, dim.extensions) for dim in layout.dims if (whole := _whole(dim))]
-    return Layout(tuple(dims), layout.dialect)
-
-
-def _whole(dim: Dim) -> tuple[Block, ...]:
-    return tuple(block for block in dim.blocks if block.size is None)
+    every = ((tuple(b for b in dim.blocks if b.size is None), dim) for dim in layout.dims)
+    dims = tuple(Dim(blocks, dim.extensions) for blocks, dim in every if blocks)
+    return Layout(dims, layout.dialect)
 
 
 def for_axes(layout: Layout, axes: str) -> Layout | None:

@@ -37,23 +37,24 @@ from layoutopt.layout.factors import (
     axis_of,
     compact,
     dim_of,
-    dim_size,
     factor_of,
     has_factors,
     is_whole,
     main_axis,
     moved_to,
+    open_sizes,
     order_of,
     padded_axes,
     renamed_order,
     rows,
+    sizes_of,
     spread,
     whole_axes,
     within,
 )
 from layoutopt.layout.layout import Layout
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.reshape import Group
+from layoutopt.layout.reshape import Group, written_sizes
 
 MOST_AXES = 6
 """Ops on more axes run as they are written: of 7 axes there are 5040 permutations."""
@@ -413,7 +414,7 @@ def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> lis
     shape = (*op.input_shapes, *op.output_shapes)[slot]
     if shape is not None and operator_of(op).each_alone:
         return [] if has_factors(order) else _alone(op, slot, spread(order, shape), whole)
-    if shape is None or sum(not isinstance(size, int) for size in shape) > 1:
+    if shape is None or open_sizes(shape) > 1:
         return []  # what is cut is written as a Reshape, which leaves one size open
     if op.type in VIEWS:
         found = [None if padded_axes(order, shape) else _view(op, slot, order)]
@@ -458,7 +459,8 @@ def _view(op: Op, slot: int, order: Order) -> Mode | None:
         return None
     if op.type == "Flatten":
         return _flattened(op, order_in, order_out, groups)
-    shape = _written(op, order_in, order_out)
+    sizes = sizes_of(order_out, after), sizes_of(order_in, before)
+    shape = None if 0 in after else written_sizes(*sizes, not op.integer("allowzero", 0))
     if shape is None:
         return None
     rest = (None,) * (len(op.inputs) - 1)
@@ -499,21 +501,6 @@ def _flattened(op: Op, before: Order, after: Order, groups: Sequence[Group]) -> 
     left = next((old for old, new in groups if new == (0,)), ())
     count = sum(main_axis(item) in left for item in before)
     return mode_of(op, {**op.attributes, "axis": count}, (before,), (tuple(dims),))
-
-
-def _written(op: Op, source: Form, target: Form) -> tuple[int, ...] | None:
-    """Return the shape of a Reshape between two forms, None if it cannot be written."""
-    before, after = op.shape(0) or (), op.output_shapes[0] or ()
-    zero = not op.integer("allowzero", 0)
-    found = []
-    for i, dim in enumerate(target):
-        size = dim_size(dim, after)
-        if isinstance(size, int):
-            found.append(size)
-        else:
-            like = dim_size(source[i], before) if i < len(source) else None
-            found.append(0 if zero and size is not None and like == size else -1)
-    return tuple(found) if found.count(-1) < 2 and 0 not in after else None
 
 
 def _product(op: Op, whole: Mode, slot: int, order: Order, shape: Shape) -> Mode | None:
@@ -616,4 +603,4 @@ def _batches(op: Op, slot: int, order: Order) -> Iterator[Mode]:
 
 def _is_open(shape: Shape) -> bool:
     """Return whether a Reshape cannot tell a shape: it leaves one size open, and copies for 0."""
-    return 0 in shape or sum(not isinstance(size, int) for size in shape) > 1
+    return 0 in shape or open_sizes(shape) > 1

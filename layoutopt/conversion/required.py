@@ -57,7 +57,7 @@ def in_order(op: Op, requirements: Requirements, letters: Layout | None) -> Rema
     needed = asked[0]
     if any(dim.extensions for dim in needed.dims):
         raise OptionError(f"{op}: {needed} is required; alignments cannot be converted")
-    if any(block.size is not None for dim in needed.dims for block in dim.blocks):
+    if needed.has_blocks:
         what = f"{needed} is required, in blocks, which only ops whose axes have letters take"
         raise OptionError(f"{op}: {what}")
     if letters is None:
@@ -121,10 +121,7 @@ def _is_open(op: Op, wanted: OperandLayouts) -> bool:
     sides = [(wanted.input(n), op.shape(n)) for n in range(len(op.inputs)) if op.has(n)]
     sides += [(wanted.output(n), shape) for n, shape in enumerate(op.output_shapes)]
     required = [(layout, shape) for layout, shape in sides if layout and not layout.is_any]
-    empty = any(
-        0 in (shape or ()) and any(block.size for dim in layout.dims for block in dim.blocks)
-        for layout, shape in required
-    )
+    empty = any(0 in (shape or ()) and layout.has_blocks for layout, shape in required)
     return operand_axes(op) is None or empty or None in [shape for _, shape in required]
 
 
@@ -218,10 +215,7 @@ def _unless_plain(op: Op, layouts: OperandLayouts | None) -> OperandLayouts | No
     axes = operand_axes(op)
     if layouts is None or axes is None:
         return layouts
-    sides = ((layouts.inputs, axes.input), (layouts.outputs, axes.output))
-    own = all(
-        layout is None or "".join(_letters(layout)) == letters(n)
-        for side, letters in sides
-        for n, layout in enumerate(side)
-    )
+    pairs = [(layout, axes.input(n)) for n, layout in enumerate(layouts.inputs)]
+    pairs += [(layout, axes.output(n)) for n, layout in enumerate(layouts.outputs)]
+    own = all(one is None or (plain and one.letters == plain.letters) for one, plain in pairs)
     return None if own else layouts

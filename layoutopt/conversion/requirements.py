@@ -55,19 +55,22 @@ class Requirements:
     def input_requirement(self, op: Op, n: int) -> Layout:
         """Return the layout that an op needs of its ``n``-th input: any, unless axes matter."""
         axes = operand_axes(op)
-        letters = axes.input(n) if axes else ""
-        if not letters:
-            return any_layout(op.rank(n))
-        return self.operand_layout(op, letters, axis_sizes(written_input(op, n), op.shape(n)))
+        written = written_input(op, n)
+        return self._operand_layout(op, axes.input(n) if axes else None, written, op.shape(n))
 
     def result_requirement(self, op: Op, n: int) -> Layout:
         """Return the layout that an op's ``n``-th result must have: any, unless axes matter."""
         axes = operand_axes(op)
-        letters = axes.output(n) if axes else ""
         shape = op.output_shapes[n] if n < len(op.output_shapes) else None
-        if not letters:
+        written = written_output(op, n)
+        return self._operand_layout(op, axes.output(n) if axes else None, written, shape)
+
+    def _operand_layout(
+        self, op: Op, plain: Layout | None, written: Layout | None, shape: Shape | None
+    ) -> Layout:
+        if plain is None:
             return any_layout(None if shape is None else len(shape))
-        return self.operand_layout(op, letters, axis_sizes(written_output(op, n), shape))
+        return self.operand_layout(op, plain.letters, axis_sizes(written, shape))
 
     def is_satisfied_by(
         self, carried: Layout, required: Layout, shape: Shape | None, element_bytes: int

@@ -34,6 +34,11 @@ def numbers_of(shape: Shape | None) -> tuple[int, ...] | None:
     return None if shape is None or len(sizes) < len(shape) else sizes
 
 
+def open_sizes(shape: Shape | None) -> int:
+    """Return how many sizes of a shape are no numbers."""
+    return sum(not isinstance(size, int) for size in shape or ())
+
+
 def elements_of(shape: Shape | None) -> int | None:
     """Return the number of elements of a tensor of a shape, None if it is not known."""
     sizes = numbers_of(shape)

@@ -134,6 +134,11 @@ class Layout:
         return axes_of(self.dims)
 
     @property
+    def letters(self) -> str:
+        """The blocks of all dimensions as they are written, outermost first."""
+        return "".join(dim.name for dim in self.dims)
+
+    @property
     def logical(self) -> str:
         """The same axes in the order in which a tensor's shape names them.
 
@@ -186,6 +191,11 @@ class Layout:
     def is_any(self) -> bool:
         """Whether every dimension is ``*`` with nothing in brackets behind it."""
         return all(dim == Dim((Block(ANY),)) for dim in self.dims) and not self.undefined
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether an axis is cut into blocks."""
+        return any(block.size is not None for dim in self.dims for block in dim.blocks)
 
     @property
     def alignments(self) -> tuple[int, ...]:

@@ -59,6 +59,20 @@ def reshape_dims(shape: Sequence[int], wanted: Sequence[int | str]) -> tuple[int
     return tuple(found)
 
 
+def written_sizes(
+    after: Sequence[Known | None], before: Sequence[Known | None] = (), copies: bool = True
+) -> tuple[int, ...] | None:
+    """Return a shape as Reshape takes it, None if it cannot be written: numbers, -1 for one size.
+
+    If it ``copies``, it is 0 for a size that is no number, but that of the input in the same place.
+    """
+    found = []
+    for at, size in enumerate(after):
+        same = copies and size is not None and at < len(before) and before[at] == size
+        found.append(size if isinstance(size, int) else 0 if same else -1)
+    return tuple(found) if found.count(-1) < 2 else None
+
+
 def regroup(old: Sequence[int], new: Sequence[int], stay: Collection[int] = ()) -> list[Group]:
     """Return which dimensions of a reshape become which, in no order.
 

@@ -24,6 +24,7 @@ from layoutopt.base.numbers import sliced
 from layoutopt.conversion.rules.operator import FoldingEffort
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.layout.factors import elements_of
+from layoutopt.layout.reshape import written_sizes
 from layoutopt.onnx.folding import run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard
 from layoutopt.onnx.running import evaluate
@@ -293,14 +294,9 @@ def reshape_target(
         return None
     if any(a.name == "allowzero" and a.i for a in node.attribute):
         return None
-    shape = shape_of(types.get(node.input[0])) or ()
-    target, left = list[int](), 0
-    for place, size in enumerate(wanted):
-        same = isinstance(size, str) and place < len(shape) and shape[place] == size
-        left += not (same or isinstance(size, int))
-        target.append(size if isinstance(size, int) else 0 if same else -1)
-    is_open = any(not isinstance(size, int) for size in wanted)
-    if not is_open or target.count(-1) > 1 or (left and 0 in target):
+    target = written_sizes([*wanted], shape_of(types.get(node.input[0])) or ())
+    opened = [n for n, size in zip(target or (), wanted, strict=False) if not isinstance(size, int)]
+    if target is None or not opened or (-1 in opened and 0 in target):
         return None  # beside a size that may be 0, one cannot be left open
     return np.array(target, np.int64)
 

@@ -212,7 +212,8 @@ def _moved(op: Op, count: int, outputs: bool) -> Iterator[tuple[int, Layout, str
         layout = layouts and (layouts.output(n) if outputs else layouts.input(n))
         if not layout or not (outputs or op.has(n)):
             continue
-        written = (axes.output(n) if outputs else axes.input(n)) if axes else ""
+        plain = axes and (axes.output(n) if outputs else axes.input(n))
+        written = plain.letters if plain else ""
         if not fits(layout, written):
             side = "result" if outputs else "input"
             raise InputError(f"{op}: {side} {n} cannot be in {layout}; its axes are {written!r}")

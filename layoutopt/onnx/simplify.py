@@ -22,6 +22,7 @@ from layoutopt.conversion.rules.op import NARROW
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.layout.factors import numbers_of
+from layoutopt.layout.reshape import written_sizes
 from layoutopt.onnx.constant_folding import (
     LARGEST_PRODUCT,
     Folding,
@@ -331,12 +332,13 @@ class _Simplifier:
     def _reshape_instead(self, graph: GraphProto, scope: _Outside, node: NodeProto) -> None:
         """Let a Transpose that moves axes of size 1 alone be a Reshape, where one size is open."""
         shape = shape_of(self.types.get(node.input[0]))
-        if shape is None or 0 in shape or sum(not isinstance(size, int) for size in shape) != 1:
+        if shape is None or 0 in shape or numbers_of(shape) is not None:
             return
         order = turned_axes(node, len(shape))
         wide = [axis for axis in order if shape[axis] != 1]
-        if wide == sorted(wide):
-            target = np.array([shape[a] if isinstance(shape[a], int) else -1 for a in order])
+        sizes = written_sizes([shape[axis] for axis in order])
+        if wide == sorted(wide) and sizes is not None:
+            target = np.array(sizes)
             name = self.names.fresh(f"{node.output[0]}_shape")
             self._add_constant(graph, name, target)
             scope.values[name] = target

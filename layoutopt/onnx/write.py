@@ -10,9 +10,10 @@ import numpy as np
 
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
-from layoutopt.conversion.rules.op import NARROW, Op, Shape
+from layoutopt.conversion.rules.op import NARROW, Op
 from layoutopt.conversion.rules.registry import parameter_places
 from layoutopt.layout.factors import padded_axes
+from layoutopt.layout.reshape import written_sizes
 from layoutopt.onnx.attributes import changed, is_attribute, set_attribute
 from layoutopt.onnx.declared import input_names
 from layoutopt.onnx.equal_nodes import attributes_key
@@ -65,17 +66,12 @@ def fewer_reshapes(
 
 def _merged(graph: ConversionGraph, op: Op, before: Op) -> Op:
     """Return a reshape of what was there before another one, if its shape can be written."""
-    shape = _written(graph.tensors[op.outputs[0]].shape)
+    wanted = graph.tensors[op.outputs[0]].shape
+    shape = None if wanted is None or 0 in wanted else written_sizes(wanted)
     if shape is None:
         return op
     inputs = (before.inputs[0], *op.inputs[1:])
     return replace(op, inputs=inputs, attributes={**op.attributes, "shape": shape})
-
-
-def _written(shape: Shape | None) -> tuple[int, ...] | None:
-    """Return a shape as Reshape takes it, -1 for a size that is no number; None if it cannot."""
-    sizes = [size if isinstance(size, int) else -1 for size in shape or ()]
-    return None if shape is None or 0 in sizes or sizes.count(-1) > 1 else tuple(sizes)
 
 
 def _is_nothing(graph: ConversionGraph, op: Op) -> bool:

@@ -95,12 +95,16 @@ def _written_otherwise(op: Op, operands: list[Array | None]) -> list[Array]:
     axes, layouts = operand_axes(op), op.layouts
     assert axes is not None and layouts is not None
     plain = [
-        None if x is None else to_axes(x, layouts.input(n), axes.input(n))
+        None if x is None else to_axes(x, layouts.input(n), _letters(axes.input(n)))
         for n, x in enumerate(operands)
     ]
     shapes = tuple(None if x is None else x.shape for x in plain)
     found = results_of(replace(op, layouts=None, input_shapes=shapes), plain)
-    return [to_layout(y, layouts.output(n), axes.output(n)) for n, y in enumerate(found)]
+    return [to_layout(y, layouts.output(n), _letters(axes.output(n))) for n, y in enumerate(found)]
+
+
+def _letters(layout: Layout | None) -> str:
+    return "" if layout is None else layout.letters
 
 
 def to_layout(array: Array, layout: Layout | None, axes: str) -> Array:

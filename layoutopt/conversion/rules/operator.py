@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape, plain
 from layoutopt.layout.factors import Form
 from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.permutations import Permutation, checked
@@ -116,24 +116,6 @@ class FoldingEffort(StrEnum):
     PRODUCT = "long on large operands only, which may make more of a few numbers"
     LONG = "long on large operands"
     UNBOUNDED = "any amount on the way to a small result"
-
-
-@dataclass(frozen=True)
-class OperandAxes:
-    """The meaning of the axes of an op's operands and results."""
-
-    # `inputs`, `outputs`: a letter per axis, `*` where an axis has no such meaning; `""` where
-    # nothing is known, for example of scalars
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-
-    def input(self, n: int) -> str:
-        """Return the letters of an operand, none if nothing is known."""
-        return self.inputs[n] if n < len(self.inputs) else ""
-
-    def output(self, n: int) -> str:
-        """Return the letters of a result, none if nothing is known."""
-        return self.outputs[n] if n < len(self.outputs) else ""
 
 
 SPATIAL_AXES = {0: "", 1: "W", 2: "HW", 3: "DHW"}
@@ -329,27 +311,17 @@ class Operator:
             found.type,
         )
 
-    def operand_axes(self, op: Op) -> OperandAxes | None:
-        """Return the meaning of the axes of an op's operands and results.
-
-        None if it is not heavily sensitive, or is not written for the rank of its data.
-        """
-        text = self.axes if isinstance(self.axes, str) else self.axes(op)
-        data = op.layouts.input(0) if op.layouts else None
-        rank = op.rank(0) if data is None else len(data.axes)
-        return None if not text or rank is None else _operand_axes(text, rank)
-
 
 @cache
-def _operand_axes(text: str, rank: int) -> OperandAxes | None:
-    """Return a line of letters by operand, for data of some rank."""
+def named_axes(text: str, rank: int) -> OperandLayouts | None:
+    """Return what a line of letters by operand says, for data of some rank."""
     before, _, after = (side.replace(" ", "") for side in text.partition("->"))
     spatial = rank - len(before.partition(",")[0].replace("+", ""))
     if spatial < 0 or ("+" not in before.partition(",")[0] and spatial):
         return None
     letters = SPATIAL_AXES.get(spatial, "*" * spatial)
-    sides = (tuple(side.replace("+", letters).split(",")) for side in (before, after))
-    return OperandAxes(*sides)
+    sides = (side.replace("+", letters).split(",") for side in (before, after))
+    return OperandLayouts(*(tuple(plain(own) if own else None for own in side) for side in sides))
 
 
 def _inputs(op: Op, known: Operator, order: tuple[int, ...]) -> tuple[tuple[int, ...] | None, ...]:

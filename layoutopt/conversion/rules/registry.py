@@ -26,18 +26,18 @@ from layoutopt.conversion.rules import (
     views,
 )
 from layoutopt.conversion.rules.builder import Build
-from layoutopt.conversion.rules.op import Op, plain
+from layoutopt.conversion.rules.op import Op, OperandLayouts
 from layoutopt.conversion.rules.operator import (
     Category,
     FoldingEffort,
     Follow,
-    OperandAxes,
     Operator,
     Remapped,
     Rule,
     ShapeLike,
     all_axes,
     largest_rank,
+    named_axes,
     rank_of,
     same_axes,
     unknown_axes,
@@ -726,28 +726,28 @@ def parameter_places(op: Op) -> Mapping[str, int]:
     return {**known.parameters, **known.values}
 
 
-def operand_axes(op: Op) -> OperandAxes | None:
-    """Return the meaning of the axes of an op's operands and results, in ONNX's order.
+def operand_axes(op: Op) -> OperandLayouts | None:
+    """Return the axes of an op's operands and results that have names, in ONNX's order.
 
-    None if they have none, or if the op is not written for the rank of its data.
+    None if it is not heavily sensitive, or is not written for the rank of its data.
     """
-    return operator_of(op).operand_axes(op)
+    known = operator_of(op)
+    text = known.axes if isinstance(known.axes, str) else known.axes(op)
+    data = op.layouts.input(0) if op.layouts else None
+    rank = op.rank(0) if data is None else len(data.axes)
+    return None if not text or rank is None else named_axes(text, rank)
 
 
 def written_input(op: Op, n: int) -> Layout | None:
     """Return the layout in which an op reads its ``n``-th input as it is written, if any."""
     own, axes = op.layouts and op.layouts.input(n), operand_axes(op)
-    return own or _plain(axes.input(n) if axes else "")
+    return own or (axes.input(n) if axes else None)
 
 
 def written_output(op: Op, n: int) -> Layout | None:
     """Return the layout in which an op gives its ``n``-th result as it is written, if any."""
     own, axes = op.layouts and op.layouts.output(n), operand_axes(op)
-    return own or _plain(axes.output(n) if axes else "")
-
-
-def _plain(letters: str) -> Layout | None:
-    return plain(letters) if letters else None
+    return own or (axes.output(n) if axes else None)
 
 
 def is_unlettered(op: Op) -> bool:

@@ -176,7 +176,7 @@ def transpose(builder: GraphBuilder, node: Node) -> Outputs:
 
 def concat(builder: GraphBuilder, node: Node) -> Outputs:
     """Add the operands one after the other."""
-    axis = _axis(node.op.integer("axis", 1), len(node.shape))
+    axis = node.op.axis(1, len(node.shape))
     return builder.graph.concat(node.operands, axis, name=node.name)
 
 
@@ -185,7 +185,7 @@ def split(builder: GraphBuilder, node: Node) -> Outputs:
     if node.optional(1) is not None:
         return barrier(builder, node)
     x, names = node.operand(0), node.op.outputs
-    axis = _axis(node.op.integer("axis", 0), len(x.shape))
+    axis = node.op.axis(0, len(x.shape))
     sizes = node.op.integers("split")
     if sizes is None:
         part = -(-x.shape[axis] // len(names))
@@ -212,8 +212,7 @@ def take(builder: GraphBuilder, node: Node) -> Outputs:
     x = node.operand(0)
     rank = len(x.shape)
     lower, upper, strides, back = [0] * rank, list(x.shape), [1] * rank, []
-    for start, end, given, step in _bounds(node):
-        axis = _axis(given, rank)
+    for start, end, axis, step in _bounds(node, rank):
         kept = sliced(x.shape[axis], start, end, step)
         first, last = (min(kept[0], kept[-1]), max(kept[0], kept[-1])) if kept else (0, -1)
         lower[axis], upper[axis], strides[axis] = first, last + 1, abs(step)
@@ -225,9 +224,10 @@ def take(builder: GraphBuilder, node: Node) -> Outputs:
     return builder.chain(x, node.name, stages)
 
 
-def _bounds(node: Node) -> Iterable[tuple[int, int, int, int]]:
+def _bounds(node: Node, rank: int) -> Iterable[tuple[int, int, int, int]]:
     """Return start, end, axis and step for each axis that a slice names."""
-    starts, ends, axes, steps = map(node.op.integers, ("starts", "ends", "axes", "steps"))
+    starts, ends, steps = map(node.op.integers, ("starts", "ends", "steps"))
+    axes = node.op.axes(rank)
     if starts is None or ends is None:
         raise InputError("starts or ends are missing")
     axes = tuple(range(len(starts))) if axes is None else axes
@@ -295,13 +295,6 @@ def _images(x: Tensor) -> Shape:
     if len(x.shape) != 4:
         raise InputError(f"needs an operand of rank 4, {x.name!r} has rank {len(x.shape)}")
     return x.shape
-
-
-def _axis(axis: int, rank: int) -> int:
-    """Return an axis counted from the start."""
-    if not -rank <= axis < rank:
-        raise InputError(f"axis {axis} does not exist in a tensor of rank {rank}")
-    return int(axis) % rank
 
 
 def convolution(

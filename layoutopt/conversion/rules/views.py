@@ -9,7 +9,7 @@ from typing import Any
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.operator import Axes, RemapError, Remapped
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.reshape import Group, Known, common_ends, groups_between, wide
+from layoutopt.layout.reshape import Group, Known, common_ends, groups_between, wide, written_sizes
 
 REST = "-1"
 """The name of a size that is what the others leave."""
@@ -121,7 +121,10 @@ def reshape(op: Op, permutation: Permutation) -> Remapped:
         del wide[: len(old)]
     order = iter(places)
     outputs = tuple(j if j not in places else next(order) for j in range(len(after)))
-    shape = _written(op, [before[i] for i in permutation], [after[j] for j in outputs])
+    sizes = [after[j] for j in outputs], [before[i] for i in permutation]
+    shape = written_sizes(*sizes, not op.integer("allowzero", 0))
+    if shape is None:
+        raise RemapError(f"{op}: several of its sizes are known at run time only")
     return Remapped({"shape": shape}, None, (outputs,))
 
 
@@ -182,18 +185,3 @@ def _named(size: int | str | None, otherwise: str) -> Known:
     if isinstance(size, str):
         return f"={size}"
     return otherwise if size is None else size
-
-
-def _written(op: Op, before: Sequence[Known], after: Sequence[Known]) -> tuple[int, ...]:
-    """Return a shape as Reshape takes it: numbers, 0 for a copied size, -1 for what is left."""
-    zero = not op.integer("allowzero", 0)
-    shape: list[int] = []
-    for j, size in enumerate(after):
-        if isinstance(size, int):
-            shape.append(size)
-        else:
-            copied = zero and j < len(before) and before[j] == size
-            shape.append(0 if copied else -1)
-    if shape.count(-1) > 1:
-        raise RemapError(f"{op}: {shape.count(-1)} of its sizes are known at run time only")
-    return tuple(shape)
