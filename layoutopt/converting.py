@@ -22,13 +22,13 @@ from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import NO_TRANSFORMS, Conversion, PhaseTimes, Tally
 from layoutopt.conversion.rules.op import Op
-from layoutopt.onnx.declared import declare_outputs, open_sizes, without_declared
 from layoutopt.onnx.protobuf import LoadedModel, copied, load, loaded
 from layoutopt.onnx.result import ConversionResult, describe
 from layoutopt.onnx.running import NotRun, Outputs, tolerance
 from layoutopt.onnx.simplify import SimplifiedModel, simplified
 from layoutopt.onnx.source import OnnxSource, read_model
 from layoutopt.onnx.transposes import given_transposes, peer_transposes
+from layoutopt.onnx.types import declare_outputs, open_sizes, without_declared
 from layoutopt.onnx.validate import as_runtimes_read
 from layoutopt.onnx.verifying import Attempt, Found, Unsound, fault, soundest
 from layoutopt.onnx.write import write_model

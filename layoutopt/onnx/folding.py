@@ -13,6 +13,7 @@ from layoutopt.graphs.ops import Array, Shape, size
 from layoutopt.layout.factors import Shape as AnyShape
 from layoutopt.layout.factors import numbers_of
 from layoutopt.onnx.protobuf import SMALL, array, bodies, is_standard, set_items, type_of
+from layoutopt.onnx.weights import array_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -167,15 +168,8 @@ def _kept(node: NodeProto, results: Mapping[str, Array] | None) -> list[NodeProt
 
 def _constant(node: NodeProto) -> Array | None:
     """Return the value of a constant node, if it is small and numeric."""
-    for attribute in node.attribute:
-        if attribute.name == "value":
-            return array(attribute.t)
-        if attribute.name == "value_int":
-            return np.array(attribute.i, np.int64)
-        if attribute.name == "value_ints":
-            return np.array(attribute.ints, np.int64)
-        if attribute.name == "value_float":
-            return np.array(attribute.f, np.float32)
-        if attribute.name == "value_floats":
-            return np.array(attribute.floats, np.float32)
-    return None
+    names = [a.name for a in node.attribute]
+    if names == ["value"]:
+        return array(node.attribute[0].t)
+    numeric = len(names) == 1 and names[0].startswith(("value_int", "value_float"))
+    return array_of(node) if numeric else None

@@ -14,8 +14,7 @@ from layoutopt.conversion.rules.op import Shape
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.conversion.shapes import infer, is_misread_product
 from layoutopt.graphs.ops import Array
-from layoutopt.onnx.attributes import attributes, op_of
-from layoutopt.onnx.declared import input_names, types_of
+from layoutopt.layout.factors import elements_of
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.protobuf import (
     SMALL,
@@ -31,11 +30,20 @@ from layoutopt.onnx.protobuf import (
     type_of,
     versions_of,
 )
-from layoutopt.onnx.types import differ, fill_type, set_shape, shape_of, typed
-from layoutopt.onnx.validate import schema
+from layoutopt.onnx.types import (
+    differ,
+    fill_type,
+    input_names,
+    set_shape,
+    shape_of,
+    type_of_tensor,
+    typed,
+    types_of,
+)
+from layoutopt.onnx.validate import attributes, op_of, schema
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
 SHRINKING = {"CenterCropPad", "Multinomial", "Pad", "Split", "TopK"}
 """Op types of whose results ONNX may infer sizes below 0, besides those with windows."""
@@ -123,7 +131,7 @@ def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> set[
 
 def _kinds(graph: GraphProto) -> dict[str, TypeProto]:
     """Return the types of a graph's tensors, and of those inside, by name, as they are declared."""
-    kinds = {x.name: _type(x) for one in graphs(graph) for x in one.initializer}
+    kinds = {x.name: type_of_tensor(x) for one in graphs(graph) for x in one.initializer}
     values = (x for one in graphs(graph) for x in (*one.value_info, *one.output, *one.input))
     return kinds | {x.name: x.type for x in values if x.type.WhichOneof("value")}
 
@@ -234,7 +242,7 @@ class CarriedShapes:
         """
         changed, names = False, input_names(model.graph)
         held = (x for graph in graphs(inferred.graph) for x in graph.initializer)
-        kinds = {x.name: _type(x) for x in held} | types_of(inferred.graph)
+        kinds = {x.name: type_of_tensor(x) for x in held} | types_of(inferred.graph)
         every = zip(graphs(model.graph), graphs(inferred.graph), strict=True)
         for number, (graph, known) in enumerate(every):
             for node, same in zip(graph.node, known.node, strict=True):
@@ -415,7 +423,8 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
         if not nodes:
             continue
         every = (*known.value_info, *known.output, *known.input)
-        kinds = {x.name: x.type for x in every} | {x.name: _type(x) for x in known.initializer}
+        held = {x.name: type_of_tensor(x) for x in known.initializer}
+        kinds = {x.name: x.type for x in every} | held
         own = {x.name: x.type for x in (*graph.value_info, *graph.output)}
         values = known_values(graph)
         symbols = set[str]()
@@ -458,12 +467,6 @@ def _tell_elements(model: ModelProto, inferred: ModelProto) -> bool:
                     value.type.tensor_type.elem_type = kind.tensor_type.elem_type
                     told = True
     return told
-
-
-def _type(tensor: TensorProto) -> TypeProto:
-    from onnx import helper
-
-    return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
 
 
 def _results(
@@ -549,11 +552,15 @@ def is_short(model: ModelProto) -> bool:
     if any(node.op_type in COUNTING for node in inside):
         return False
     sizes: dict[str, float] = {}
+    rows = set[str]()  # results of one axis, which may be followed though no shape needs them
     for graph in graphs(model.graph):
-        values = (*graph.value_info, *graph.output, *graph.input)
-        sizes.update((x.name, _size(x.type.tensor_type)) for x in values)
+        results = (*graph.value_info, *graph.output)
+        for x in (*results, *graph.input):
+            count = elements_of(shape_of(x.type))
+            sizes[x.name] = math.inf if count is None else count
+        rows |= {x.name for x in results if len(x.type.tensor_type.shape.dim) == 1}
         sizes.update((x.name, math.prod(x.dims)) for x in graph.initializer)
-    if any(SMALL < size < math.inf for size in _rows(model, sizes)):
+    if any(SMALL < sizes[name] < math.inf for name in rows):
         return False
     return all(
         sizes.get(node.input[i], math.inf) <= SMALL
@@ -561,20 +568,3 @@ def is_short(model: ModelProto) -> bool:
         for i in type_facts(type_of(node)).structural
         if i < len(node.input) and node.input[i]
     ) and not any(node.op_type in COUNTING - {"Range"} for node in nodes)
-
-
-def _rows(model: ModelProto, sizes: Mapping[str, float]) -> Iterator[float]:
-    """Yield the sizes of results of one axis, which may be followed though no shape needs them."""
-    for graph in graphs(model.graph):
-        kinds = {x.name: x.type.tensor_type for x in (*graph.value_info, *graph.output)}
-        for name, kind in kinds.items():
-            if len(kind.shape.dim) == 1:
-                yield sizes[name]
-
-
-def _size(kind: TypeProto.Tensor) -> float:
-    """Return the number of elements of a tensor; infinity if it is not known."""
-    dims = kind.shape.dim
-    if not kind.HasField("shape") or not all(dim.HasField("dim_value") for dim in dims):
-        return math.inf
-    return float(math.prod(dim.dim_value for dim in dims))

@@ -28,6 +28,7 @@ from layoutopt.onnx.protobuf import (
     write_proto,
 )
 from layoutopt.onnx.runtime import CrashError, RunError, Session
+from layoutopt.onnx.types import shape_of
 from layoutopt.onnx.validate import inlined
 from layoutopt.onnx.weights import bare_model
 
@@ -201,8 +202,7 @@ def _arrays(value: Any) -> Sequence[NDArray[Any]]:
 def _drawn_size(model: ModelProto, draw: InputDraw) -> int:
     """Return how many elements inputs have that are tensors."""
     sizes: dict[str, int] = {}
-    every = ((x.name, x.type.tensor_type) for x in _inputs(model))
-    return sum(math.prod(_shape(name, kind, sizes, draw)) for name, kind in every)
+    return sum(math.prod(_shape(x.name, x.type, sizes, draw)) for x in _inputs(model))
 
 
 def _inputs(model: ModelProto) -> list[ValueInfoProto]:
@@ -326,30 +326,28 @@ def _random(
     while kind.HasField("optional_type"):
         kind = kind.optional_type.elem_type
     if kind.HasField("sequence_type") and kind.sequence_type.elem_type.HasField("tensor_type"):
-        inner = kind.sequence_type.elem_type.tensor_type
+        inner = kind.sequence_type.elem_type
         return [_random_tensor(value.name, inner, sizes, generator, draw) for _ in range(2)]
     if not kind.HasField("tensor_type"):
         raise NotRun(f"input {value.name!r} is no tensor, and cannot be drawn at random")
-    return _random_tensor(value.name, kind.tensor_type, sizes, generator, draw)
+    return _random_tensor(value.name, kind, sizes, generator, draw)
 
 
-def _shape(name: str, kind: TypeProto.Tensor, sizes: dict[str, int], draw: InputDraw) -> list[int]:
+def _shape(name: str, kind: TypeProto, sizes: dict[str, int], draw: InputDraw) -> list[int]:
     """Return the shape of a tensor, with sizes for its open dimensions; they are noted by name."""
-    shape = []
-    for axis, dim in enumerate(kind.shape.dim):
-        symbol = dim.dim_param or f"{name}.{axis}"
-        if dim.HasField("dim_value") and dim.dim_value >= 0:
-            shape.append(dim.dim_value)
-        elif draw.first is not None and axis == 0 and len(kind.shape.dim) > 1:
-            shape.append(sizes.setdefault(symbol, draw.first))
-        else:
-            shape.append(sizes.setdefault(symbol, draw.sizes[len(sizes) % len(draw.sizes)]))
+    shape, known = [], shape_of(kind) or ()
+    for axis, size in enumerate(known):
+        if not isinstance(size, int):
+            first = draw.first if axis == 0 and len(known) > 1 else None
+            new = draw.sizes[len(sizes) % len(draw.sizes)] if first is None else first
+            size = sizes.setdefault(size or f"{name}.{axis}", new)
+        shape.append(size)
     return shape
 
 
 def _random_tensor(
     name: str,
-    kind: TypeProto.Tensor,
+    kind: TypeProto,
     sizes: dict[str, int],
     generator: np.random.Generator,
     draw: InputDraw,
@@ -358,7 +356,7 @@ def _random_tensor(
 
     shape = _shape(name, kind, sizes, draw)
     try:
-        dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+        dtype = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
     except KeyError:
         raise NotRun(f"input {name!r} has no type of elements that can be drawn") from None
     if dtype.kind == "b":

@@ -11,19 +11,20 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape
 from layoutopt.layout.factors import numbers_of
-from layoutopt.onnx.declared import (
+from layoutopt.onnx.folding import fold, known_values
+from layoutopt.onnx.inference import with_shapes
+from layoutopt.onnx.protobuf import copied, graphs, is_standard
+from layoutopt.onnx.types import (
     contradictions,
     give_back,
     input_names,
     ranks_of,
     results_of_unknown_ops,
+    shape_of,
     take_declared,
+    turned_axes,
     types_of,
 )
-from layoutopt.onnx.folding import fold, known_values
-from layoutopt.onnx.inference import with_shapes
-from layoutopt.onnx.protobuf import copied, graphs, is_standard
-from layoutopt.onnx.types import shape_of, turned_axes
 from layoutopt.onnx.validate import sort_nodes
 from layoutopt.onnx.weights import bare_model
 

@@ -32,7 +32,6 @@ from layoutopt.onnx.constant_folding import (
     known_sizes,
     reshape_target,
 )
-from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
 from layoutopt.onnx.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.onnx.folding import known_values, shape_value
 from layoutopt.onnx.inference import count_from_the_first, with_shapes
@@ -51,7 +50,18 @@ from layoutopt.onnx.protobuf import (
 )
 from layoutopt.onnx.source import check_network
 from layoutopt.onnx.transposes import GivenTransposes
-from layoutopt.onnx.types import UNSQUEEZED, shape_of, turned_axes, type_name, typed
+from layoutopt.onnx.types import (
+    UNSQUEEZED,
+    Declared,
+    contradictions,
+    give_back,
+    shape_of,
+    take_declared,
+    turned_axes,
+    type_name,
+    typed,
+    types_of,
+)
 from layoutopt.onnx.validate import inlined, sort_nodes
 from layoutopt.onnx.weights import (
     add_nodes,

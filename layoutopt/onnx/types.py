@@ -1,15 +1,17 @@
-"""Types and shapes of tensors, as ONNX writes them."""
+"""Types and shapes of tensors, as ONNX writes them, and as a file declares them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import BYTE_FLOATS, NARROW, Shape, Size
+from layoutopt.conversion.rules.registry import type_facts
+from layoutopt.onnx.protobuf import copied, graphs, is_standard, names_read, set_items, type_of
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto, TypeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 TEXT_BYTES = 8
 """What a text counts for, of which only a reference is moved."""
@@ -29,35 +31,35 @@ class TensorType(NamedTuple):
 
 def types(graph: GraphProto) -> dict[str, TensorType]:
     """Return what is known of the tensors of a graph; what is no tensor has no rank."""
-    found = {
-        value.name: typed(value.type) for value in (*graph.value_info, *graph.output, *graph.input)
-    }
-    found.update(
-        (x.name, TensorType(tuple(x.dims), element_bytes(x.data_type), type_name(x.data_type)))
-        for x in graph.initializer
-    )
-    return found
+    values = (*graph.value_info, *graph.output, *graph.input)
+    kinds = {value.name: value.type for value in values}
+    kinds |= {x.name: type_of_tensor(x) for x in graph.initializer}
+    return {name: typed(kind) for name, kind in kinds.items()}
 
 
 def typed(kind: TypeProto) -> TensorType:
     """Return what a type tells: sizes are numbers, names, or None."""
     if not kind.HasField("tensor_type"):
         return TensorType(None, TEXT_BYTES)
-    tensor = kind.tensor_type
-    shape = None
-    if tensor.HasField("shape"):
-        shape = tuple(
-            dim.dim_value
-            if dim.HasField("dim_value") and dim.dim_value >= 0
-            else dim.dim_param or None
-            for dim in tensor.shape.dim
-        )
-    return TensorType(shape, element_bytes(tensor.elem_type), type_name(tensor.elem_type))
+    element = kind.tensor_type.elem_type
+    return TensorType(shape_of(kind), element_bytes(element), type_name(element))
 
 
 def shape_of(kind: TypeProto | None) -> Shape | None:
     """Return the shape that a type tells, None if it tells no rank or there is no type."""
-    return None if kind is None else typed(kind).shape
+    if kind is None or not kind.tensor_type.HasField("shape"):
+        return None
+    return tuple(
+        dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else dim.dim_param or None
+        for dim in kind.tensor_type.shape.dim
+    )
+
+
+def type_of_tensor(tensor: TensorProto) -> TypeProto:
+    """Return the type of an initialiser."""
+    from onnx import helper
+
+    return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
 
 
 def set_shape(kind: TypeProto, shape: Shape) -> None:
@@ -150,3 +152,241 @@ def fill_type(kind: TypeProto, other: TypeProto) -> bool:
     for dim, new in open_sizes if len(own.shape.dim) == len(known.shape.dim) else ():
         dim.CopyFrom(new)
     return len(own.shape.dim) == len(known.shape.dim) and bool(open_sizes)
+
+
+Declared = dict[str, "TypeProto | None"]
+"""Types by name; None for a name that several graphs declare otherwise."""
+
+
+def types_of(graph: GraphProto) -> Declared:
+    """Return the types of the tensors of a graph, and of all inside it."""
+    found: Declared = {}
+    for one in graphs(graph):
+        # an output may be an input or a constant, declared otherwise
+        inputs = {value.name for value in one.input}
+        outputs = {value.name for value in one.output} - inputs
+        held = {x.name: x for x in one.initializer if x.name in outputs}
+        made = (x for x in (*one.value_info, *one.output) if x.name not in {*inputs, *held})
+        for name, kind in _joined((*made, *one.input)).items():
+            _add(found, name, kind)
+        for name, tensor in held.items():
+            _add(found, name, type_of_tensor(tensor))
+    return found
+
+
+def take_declared(graph: GraphProto) -> Declared:
+    """Take away, and return, the types declared for results of ops, in all graphs of a network.
+
+    Outputs that are inputs or constants get the types of these.  What nodes do not tell stays:
+    types of elements of outputs; types of elements and ranks of results of ops that inference does
+    not know.  Sizes of these results may be wrong, and nothing may be computed from them.
+    """
+    found: Declared = {}
+    for one in graphs(graph):
+        _tell_before_transposes(one)
+        made = {x for node in one.node if _is_inferred(node) for x in node.output}
+        others = results_of_unknown_ops(one)
+        inputs = {value.name: value.type for value in one.input}
+        dims = {x.name: tuple(x.dims) for x in one.initializer}
+        results = made | others
+        every = {value.name: value.type for value in one.value_info if value.name in results}
+        for name, kind in _joined(one.output).items():
+            told = name not in every or shape_of(kind) is not None
+            if told and name in {*results, *inputs, *dims}:
+                every[name] = kind
+        for name, kind in every.items():
+            _add(found, name, kind)
+        for value in (*one.value_info, *one.output):
+            if value.name in others:
+                _open(value.type)
+        own = {x.name for x in one.initializer}  # which have types themselves
+        left = {x for node in one.node for x in node.output} - made - own
+        kept = [value for value in one.value_info if value.name in left]
+        set_items(one.value_info, kept)
+        for value in one.output:
+            tensor = value.type.HasField("tensor_type")
+            if value.name in made and tensor:
+                value.type.tensor_type.ClearField("shape")
+            elif value.name in inputs:
+                value.type.CopyFrom(inputs[value.name])
+            elif value.name in dims and tensor:
+                set_shape(value.type, dims[value.name])
+    return found
+
+
+def results_of_unknown_ops(graph: GraphProto) -> set[str]:
+    """Return the results of a graph's nodes whose shapes do not follow from operands."""
+    return {x for node in graph.node if not _is_inferred(node) for x in node.output}
+
+
+def _open(kind: TypeProto) -> None:
+    """Leave the sizes of a type of tensors open."""
+    for dim in kind.tensor_type.shape.dim if kind.HasField("tensor_type") else ():
+        dim.Clear()
+
+
+def _is_inferred(node: NodeProto) -> bool:
+    """Return whether shapes of a node's results follow from those of its operands."""
+    return is_standard(node.domain) or type_facts(type_of(node)).like is not None
+
+
+def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declared:
+    """Return the types of tensors whose rank nodes do not tell, without sizes."""
+    found: Declared = {}
+    for name, kind in declared.items():
+        other = told.get(name)
+        if kind is not None and shape_of(other) is None:
+            new = found[name] = copied(kind)
+            _open(new)
+    return found
+
+
+def _tell_before_transposes(graph: GraphProto) -> None:
+    """Declare results that nothing is known of as their transposes are declared."""
+    kinds = {value.name: value.type for value in (*graph.value_info, *graph.output)}
+    makers = {x: node for node in graph.node for x in node.output if x}
+    for node in reversed(graph.node):
+        kind = kinds.get(node.output[0]) if node.output else None
+        if node.op_type != "Transpose" or not is_standard(node.domain) or kind is None:
+            continue
+        [name], dims = node.input[:1], kind.tensor_type.shape.dim
+        order = turned_axes(node, len(dims))
+        if name in kinds or name not in makers or sorted(order) != list(range(len(dims))):
+            continue
+        if kind.tensor_type.HasField("shape"):
+            kinds[name] = new = copied(kind)
+            for axis, dim in zip(order, dims, strict=True):
+                new.tensor_type.shape.dim[axis].CopyFrom(dim)
+            if not _is_inferred(makers[name]):
+                graph.value_info.add(name=name).type.CopyFrom(new)
+
+
+def without_declared(model: ModelProto, unknown: bool) -> tuple[ModelProto, list[str]]:
+    """Return a copy of a network without declared shapes of results.
+
+    Beside it come the types of the ops that these are of, none if nothing was declared.  If
+    ``unknown``, only results of ops are meant that are not ONNX's own.
+    """
+    new = copied(model)
+    types: dict[str, None] = {}
+    for one in graphs(new.graph):
+        meant = (node for node in one.node if not (unknown and is_standard(node.domain)))
+        makers = {x: node for node in meant for x in node.output}
+        for value in (*one.value_info, *one.output):
+            kind = value.type.tensor_type
+            if value.name in makers and kind.HasField("shape"):
+                kind.ClearField("shape")
+                types[type_of(makers[value.name])] = None
+    return new, list(types)
+
+
+def declare_outputs(
+    model: ModelProto,
+    given: ModelProto,
+    freed: Container[str],
+    known: Mapping[str, Sequence[int | str | None] | None],
+) -> None:
+    """Give outputs without a shape the one that a given network declares, or that is known.
+
+    The declarations do not apply to the outputs that are ``freed``.  Sizes that nobody tells are
+    left open, of tensors inside and of outputs that nodes read: if they are wrong, they spread to
+    other nodes now.
+    """
+    from onnx import helper
+
+    shapes = {value.name: value for value in given.graph.output}
+    read = names_read(model.graph.node)
+    open_sizes(model.graph.value_info, known)
+    for value in model.graph.output:
+        kind = value.type.tensor_type
+        if value.name in shapes and value.name not in freed and not kind.HasField("shape"):
+            value.type.CopyFrom(shapes[value.name].type)
+        sizes, kind = known.get(value.name), value.type.tensor_type
+        if sizes is None or not value.type.HasField("tensor_type"):
+            continue
+        if not kind.HasField("shape"):
+            kind.CopyFrom(helper.make_tensor_type_proto(kind.elem_type, sizes).tensor_type)
+        elif value.name in read:
+            open_sizes([value], known)
+
+
+def open_sizes(
+    values: Iterable[ValueInfoProto], known: Mapping[str, Sequence[int | str | None] | None]
+) -> None:
+    """Leave declared sizes open that are not known, as wrong ones would spread; correct others."""
+    for value in values:
+        dims = value.type.tensor_type.shape.dim
+        for dim, size in zip(dims, known.get(value.name) or (), strict=False):
+            if isinstance(size, int):
+                if dim.HasField("dim_value"):
+                    dim.dim_value = size
+            elif size != dim.dim_param:
+                dim.Clear()
+
+
+def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told: Declared) -> None:
+    """Declare types again, but for those that contradict what follows from the nodes, ``told``."""
+    names = input_names(graph)
+    for one in graphs(graph):
+        outputs = {value.name for value in one.output}
+        results = (name for node in one.node for name in node.output if name not in outputs)
+        own = {value.name: value for value in one.value_info}
+        inner = [
+            own.get(name) or one.value_info.add(name=name) for name in results if declared.get(name)
+        ]
+        inputs = {value.name for value in one.input}  # whose own types tell as much
+        for value in (*inner, *(value for value in one.output if value.name not in inputs)):
+            kind, other = declared.get(value.name), told.get(value.name)
+            if kind is not None:
+                value.type.CopyFrom(other if other is not None and _differ(kind, other) else kind)
+                _open_chosen_sizes(value.type, other, names)
+
+
+def input_names(graph: GraphProto) -> set[str]:
+    """Return the names of sizes that a caller chooses."""
+    kinds = (value.type.tensor_type for value in graph.input)
+    return {dim.dim_param for kind in kinds for dim in kind.shape.dim} - {""}
+
+
+def _open_chosen_sizes(kind: TypeProto, told: TypeProto | None, names: set[str]) -> None:
+    """Leave open in a declared shape what follows to be a size that a caller chooses."""
+    known = told.tensor_type.shape.dim if told is not None else ()
+    for own, right in zip(kind.tensor_type.shape.dim, known, strict=False):
+        if right.dim_param in names:
+            own.CopyFrom(right)
+
+
+def contradictions(declared: Mapping[str, TypeProto | None], told: Declared) -> Iterator[str]:
+    """Yield a line for each declared shape that contradicts what follows from the nodes."""
+    for name, kind in declared.items():
+        other = told.get(name)
+        if kind is not None and other is not None and _differ(kind, other):
+            own, right = _written(kind), _written(other)
+            yield f"{name!r} is declared with shape {own}; {right} follows from its node, and holds"
+
+
+def _joined(values: Iterable[ValueInfoProto]) -> dict[str, TypeProto]:
+    """Return types by name, of what is declared several times all that is told."""
+    found: dict[str, TypeProto] = {}
+    for value in values:
+        if value.name in found:
+            fill_type(found[value.name], value.type)
+        else:
+            found[value.name] = copied(value.type)
+    return found
+
+
+def _add(found: Declared, name: str, kind: TypeProto) -> None:
+    if name in found and found[name] != kind:
+        found[name] = None
+    else:
+        found[name] = copied(kind)
+
+
+def _differ(kind: TypeProto, other: TypeProto) -> bool:
+    own, right = shape_of(kind), shape_of(other)
+    return own is not None and right is not None and differ(own, right)
+
+
+def _written(kind: TypeProto) -> str:
+    return f"[{', '.join('?' if x is None else str(x) for x in shape_of(kind) or ())}]"

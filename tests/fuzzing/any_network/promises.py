@@ -18,11 +18,11 @@ import layoutopt
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.convert import SOLVERS
-from layoutopt.onnx.declared import take_declared
 from layoutopt.onnx.inference import NEEDING_TYPES
 from layoutopt.onnx.protobuf import all_nodes, is_standard
 from layoutopt.onnx.runtime import RunError
 from layoutopt.onnx.transposes import optimised_transposes, transposes
+from layoutopt.onnx.types import take_declared
 from tests.fuzzing.any_network.draw import Case
 from tests.fuzzing.any_network.scope import Value, execute
 from tests.fuzzing.guard import timed
