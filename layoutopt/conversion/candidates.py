@@ -132,7 +132,12 @@ class JoinedModes:
             own = self.values.own(one.slots[slot], order)
             for mode in one.modes.by_order[slot].get(own, ()):
                 yield at, mode
-        for at, slot in self._slots[number] if has_factors(order) else self.views[number]:
+        places = self._slots[number] if has_factors(order) else self.views[number]
+        yield from self._further(places, order)
+
+    def _further(self, places: Iterable[Place], order: Order) -> Iterator[Place]:
+        """Yield modes for an order of a value that are none of the permutations of their ops."""
+        for at, slot in places:
             one = self.every[at]
             own = self.values.own(one.slots[slot], order)
             if own not in one.modes.by_order[slot]:
@@ -190,7 +195,11 @@ class _Closing(JoinedModes):
             for number in range(len(one.modes.every) if one.modes.priced else 1):
                 self.use((at, number))
         self.spread()
-        regions = [self.families(ops) for ops in self.regions() if self.is_special(ops)]
+        regions = [
+            self.families(ops)
+            for ops in self.regions()  # whose families can be of several kinds
+            if sum(map(self.is_partial, ops)) > 1 or any(self.every[at].modes.vague for at in ops)
+        ]
         changed = True
         while changed:
             added = [self.completed(families) for families in regions]
@@ -221,13 +230,8 @@ class _Closing(JoinedModes):
                     self.use(member)
 
     def in_any_order(self, need: Need) -> Iterator[Place]:
-        """Yield modes in an order of ops each of whose operands and results has any order."""
-        for at, slot in self.alone[need[0]]:
-            one = self.every[at]
-            own = self.values.own(one.slots[slot], need[1])
-            if own not in one.modes.by_order[slot]:
-                for mode in one.in_parts(slot, own):
-                    yield at, mode
+        """Return modes in an order of ops each of whose operands and results has any order."""
+        return self._further(self.alone[need[0]], need[1])
 
     def fits(self, member: Place) -> bool:
         """Return whether a mode may be used; one for orders with parts, not always.
@@ -261,11 +265,6 @@ class _Closing(JoinedModes):
                                 del left[other]
                                 found.append(other)
             yield found
-
-    def is_special(self, ops: list[int]) -> bool:
-        """Return whether families of some ops can be of several kinds."""
-        partly = [at for at in ops if self.is_partial(at)]
-        return len(partly) > 1 or any(self.every[at].modes.vague for at in ops)
 
     def is_partial(self, at: int) -> bool:
         """Return whether an op cannot run in every order of an operand or result."""

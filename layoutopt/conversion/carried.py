@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import OPEN, may_be
-from layoutopt.conversion.rules.op import Op, Shape, any_layout, plain
+from layoutopt.conversion.rules.op import Op, any_layout, plain
 from layoutopt.conversion.rules.operator import SPATIAL_AXES, Axes, Category, Operator
 from layoutopt.conversion.rules.registry import operator_of, written_output
 from layoutopt.layout.layout import Dim, Layout
@@ -97,7 +97,8 @@ def _results(op: Op, layouts: Sequence[Layout | None]) -> list[Layout]:
                 dims = [Dim(dim.blocks) for dim in dims]
             layout = Layout(tuple(dims))
         written = written_output(op, n)
-        results.append(_fitting(written, shape) or layout)
+        fits = written is not None and shape is not None and len(written.dims) == len(shape)
+        results.append(written if fits and written is not None else layout)
     return results
 
 
@@ -111,11 +112,6 @@ def _taken(merged: Sequence[Dim], axes: Axes, axis: int | None) -> Dim:
         return FREE
     spatial = any(block.axis in SPATIAL_AXES[3] for block in merged[axis].blocks)
     return FREE if spatial and len(axes) != len(merged) else merged[axis]
-
-
-def _fitting(written: Layout | None, shape: Shape | None) -> Layout | None:
-    fits = written is not None and shape is not None and len(written.dims) == len(shape)
-    return written if fits else None
 
 
 def _merged(

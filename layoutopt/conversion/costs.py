@@ -52,7 +52,7 @@ def tally(
             free += 1
         elif op.name in partners:
             continue
-        elif _stays([i for i in permutation if shape[i] != 1]):
+        elif (wide := [i for i in permutation if shape[i] != 1]) == sorted(wide):
             free += 1
         else:
             by_op[op.name] = size_of(graph.tensors[name], (narrow or {}).get(name))
@@ -60,10 +60,6 @@ def tally(
     runs = {op.name: rounds[op.scope] for op in graph.ops if op.name in by_op}
     by_op = {name: size * runs[name] for name, size in by_op.items()}
     return Tally(len(by_op), sum(by_op.values()), free, by_op, sum(runs.values()))
-
-
-def _stays(axes: list[int]) -> bool:
-    return axes == sorted(axes)
 
 
 OpPrice: TypeAlias = tuple[int, int]

@@ -431,15 +431,14 @@ def network_hash(graph: ConversionGraph) -> str:
     >>> network_hash(graph)[:15]
     'sha256:2c7431b3'
     """
-    tensors = [_tensor(t) for t in graph.tensors.values() if t.kind != "activation"]
+    tensors = [
+        [t.kind, t.name, t.shape, t.element_bytes, str(t.layout)]
+        for t in graph.tensors.values()
+        if t.kind != "activation"
+    ]
     ops = [_op(graph, op) for op in graph.ops]
     one = {"tensors": tensors, "ops": ops, "out": graph.outputs}
     return digest({"format": FORMAT, "graphs": [one]})
-
-
-def _tensor(tensor: ConversionTensor) -> list[Any]:
-    layout = str(tensor.layout)
-    return [tensor.kind, tensor.name, tensor.shape, tensor.element_bytes, layout]
 
 
 def _op(graph: ConversionGraph, op: Op) -> list[Any]:

@@ -56,10 +56,6 @@ class ChosenOrders:
         free = value not in self.results  # then one order is for nothing
         return self.task.weights[value] * max(0, len(orders) - free)
 
-    def of(self, row: ModeRow) -> int:
-        """Return what transforms of all values of an op cost."""
-        return sum(self.cost(value) for value in {n for n, _ in (*row.takes, *row.gives)})
-
     def add(self, at: int, number: int) -> None:
         """Let an op run in a mode."""
         row = self.task.rows[at][number]
@@ -84,10 +80,15 @@ class ChosenOrders:
             self._want(need, -1)
         self.take_back(row)
 
-    def price(self, at: int, number: int) -> int:
-        """Return the cost of an op in a mode, transforms of its values included."""
+    def price(self, at: int, number: int, above: bool = False) -> int:
+        """Return the cost of an op in a mode, transforms of its values included.
+
+        ``above`` its operands' transforms alone count.
+        """
         self.add(at, number)
-        found = self.of(self.task.rows[at][number]) + self.task.times[at][number]
+        row = self.task.rows[at][number]
+        values = {value for value, _ in (row.takes if above else (*row.takes, *row.gives))}
+        found = sum(map(self.cost, values)) + (0 if above else self.task.times[at][number])
         self.remove(at, number)
         return found
 
@@ -118,18 +119,10 @@ def push_through(task: Task) -> list[int]:
     for at, rows in enumerate(task.rows):
         placed.remove(at, 0)
         prices = [placed.price(at, number) for number in range(len(rows))]
-        above = [_above(placed, at, number) for number in range(len(rows))]
+        above = [placed.price(at, number, above=True) for number in range(len(rows))]
         number = min(range(len(rows)), key=lambda n: (prices[n], above[n], n))
         found[at] = number
         placed.add(at, number)
-    return found
-
-
-def _above(placed: ChosenOrders, at: int, number: int) -> int:
-    """Return what transforms of an op's operands cost in a mode."""
-    placed.add(at, number)
-    found = sum(placed.cost(value) for value in {n for n, _ in placed.task.rows[at][number].takes})
-    placed.remove(at, number)
     return found
 
 
@@ -141,7 +134,11 @@ def one_layout(task: Task) -> list[int]:
     best: tuple[int, list[int]] | None = None
     for form in forms:
         found = [own.index(form) if form in (own := _first(one)) else 0 for one in task.every]
-        total = _total(task, found)
+        placed = ChosenOrders(task)
+        for at, number in enumerate(found):
+            placed.add(at, number)
+        total = sum(task.times[at][number] for at, number in enumerate(found))
+        total += sum(map(placed.cost, placed.wanted))
         if best is None or total < best[0]:
             best = total, found
     return [] if best is None else best[1]
@@ -150,14 +147,6 @@ def one_layout(task: Task) -> list[int]:
 def _first(one: CandidateModes) -> list[Form | None]:
     """Return the form of an op's first operand in each of its modes."""
     return [(one.mode(number).inputs or (None,))[0] for number in one.rows]
-
-
-def _total(task: Task, found: Sequence[int]) -> int:
-    placed, total = ChosenOrders(task), 0
-    for at, number in enumerate(found):
-        placed.add(at, number)
-        total += task.times[at][number]
-    return total + sum(placed.cost(value) for value in placed.wanted)
 
 
 def chains(task: Task) -> list[int]:

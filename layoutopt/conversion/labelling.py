@@ -54,7 +54,12 @@ def stated(
     What is chosen is the number of the mode of each op, and the order of each free value.
     """
     joined = JoinedModes(values, list(every))
-    numbers = [_numbers(one) for one in every]
+    known = [len(one.modes.every) for one in every]
+    # of modes that are no permutations, those of use
+    numbers = [
+        [*range(count), *(n for n in one.rows if n >= count)]
+        for one, count in zip(every, known, strict=True)
+    ]
     rows = [[joined.row((at, n)) for n in own] for at, own in enumerate(numbers)]
     useful = [[n in one.rows for n in own] for one, own in zip(every, numbers, strict=True)]
     wanted = [ModeRow((values.written(name),), ()) for name in kept]
@@ -78,12 +83,6 @@ def stated(
     chosen += [own.index(mode) for own, mode in zip(numbers, modes, strict=True)]
     chosen += [0] * (len(write.ops) - len(chosen))
     return StatedProblem(write.document, write.useful, chosen)
-
-
-def _numbers(one: CandidateModes) -> list[int]:
-    """Return the modes of an op: all that are no permutation too if they are of use."""
-    known = len(one.modes.every)
-    return [*range(known), *(number for number in one.rows if number >= known)]
 
 
 def _taken(rows: Iterable[ModeRow]) -> dict[int, set[Order]]:

@@ -62,7 +62,12 @@ def in_order(op: Op, requirements: Requirements, letters: Layout | None) -> Rema
         raise OptionError(f"{op}: {what}")
     if letters is None:
         raise OptionError(f"{op}: {needed} is required of a tensor of unknown rank")
-    permutation = _order_of(op, letters, needed)
+    have, want = _letters(letters), _letters(needed)
+    named = [letter for letter in want if letter != ANY]
+    if len(have) != len(want) or any(have.count(letter) != 1 for letter in named):
+        raise OptionError(f"{op}: the required {needed} is no order of its axes {letters}")
+    left = iter([axis for axis, letter in enumerate(have) if letter not in named])
+    permutation = tuple(next(left) if letter == ANY else have.index(letter) for letter in want)
     try:
         found = remap(op, permutation)
     except RemapError as error:
@@ -75,16 +80,6 @@ def in_order(op: Op, requirements: Requirements, letters: Layout | None) -> Rema
             what = f"{needed} and {layout}" if not own else f"{needed}"
             raise OptionError(f"{op}: its operands and results cannot be in {what} at once")
     return found
-
-
-def _order_of(op: Op, letters: Layout, needed: Layout) -> tuple[int, ...]:
-    """Return the place of each axis that is needed among those written; ``*`` is what is left."""
-    have, want = _letters(letters), _letters(needed)
-    named = [letter for letter in want if letter != ANY]
-    if len(have) != len(want) or any(have.count(letter) != 1 for letter in named):
-        raise OptionError(f"{op}: the required {needed} is no order of its axes {letters}")
-    left = iter([axis for axis, letter in enumerate(have) if letter not in named])
-    return tuple(next(left) if letter == ANY else have.index(letter) for letter in want)
 
 
 def in_layouts(op: Op, wanted: OperandLayouts) -> Required | None:

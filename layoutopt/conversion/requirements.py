@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from layoutopt.conversion.rules.op import Op, Shape, Size, any_layout, plain
 from layoutopt.conversion.rules.registry import operand_axes, written_input, written_output
 from layoutopt.layout.layout import ANY, Block, Dim, Layout
+from layoutopt.layout.parts import renamed
 
 OPEN = (Block(ANY),)
 """The blocks of a dimension that may be of any axis."""
@@ -50,7 +50,8 @@ class Requirements:
         layout = self.default_layout(len(axes))
         if not set(layout.axes) <= {ANY, *own}:
             return plain(axes)
-        return Layout(tuple(_renamed(dim, own) for dim in layout.dims), layout.dialect)
+        names = {axis: own.get(axis, axis) for axis in layout.axes}
+        return Layout(renamed(layout.dims, names), layout.dialect)
 
     def input_requirement(self, op: Op, n: int) -> Layout:
         """Return the layout that an op needs of its ``n``-th input: any, unless axes matter."""
@@ -144,8 +145,3 @@ def axis_sizes(layout: Layout | None, shape: Shape | None) -> dict[str, Size]:
             whole = size * factor if isinstance(size, int) else None
             found[axis] = size if factor == 1 else whole
     return found
-
-
-def _renamed(dim: Dim, names: Mapping[str, str]) -> Dim:
-    blocks = tuple(replace(b, axis=names.get(b.axis, b.axis)) for b in dim.blocks)
-    return replace(dim, blocks=blocks)

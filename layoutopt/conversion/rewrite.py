@@ -422,8 +422,11 @@ class RewrittenGraph:
             if name not in self.new.tensors:
                 number = self.values.number[name]
                 form: Form = self.values.frame[name]
-                if name in self.free and self.laid[number].forms:
-                    form = self._whole(number)
+                laid = self.laid[number]
+                if name in self.free and laid.forms:  # as it came about, a dimension for each axis
+                    order = order_of(laid.forms[0], laid.shape)
+                    whole = (form for form in laid.forms if is_permutation(form, laid.shape))
+                    form = next(whole, spread(order, laid.shape))
                     self._free(name, form)
                 found = self.materialised(number, form, name)
                 if found != name:
@@ -433,13 +436,6 @@ class RewrittenGraph:
     def _read(self, name: str, own: Form | None) -> str:
         number, frame = self.values.number[name], self.values.frame[name]
         return self.materialised(number, frame if own is None else renamed(own, frame), name)
-
-    def _whole(self, number: int) -> Form:
-        """Return the form in which a value came about, with a dimension for each axis."""
-        laid = self.laid[number]
-        order = order_of(laid.forms[0], laid.shape)
-        whole = (form for form in laid.forms if is_permutation(form, laid.shape))
-        return next(whole, spread(order, laid.shape))
 
     def materialised(self, number: int, form: Form, wanted: str) -> str:
         """Return the name of a value in a form; what is missing is added."""

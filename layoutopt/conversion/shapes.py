@@ -39,8 +39,11 @@ def infer(op: Op) -> list[Shape | None]:
         return [first] * count
     if facts.like is not None:
         op = _like(op, facts.like)
-    if op.integer("channels_last", 0):
-        return [_last(shape) for shape in infer(_with_channels_first(op))]
+    if first and op.integer("channels_last", 0):
+        others = {name: x for name, x in op.attributes.items() if name != "channels_last"}
+        shapes = (first[0], first[-1], *first[1:-1]), *op.input_shapes[1:]
+        found = infer(replace(op, input_shapes=shapes, attributes=others))
+        return [s and (s[0], *s[2:], s[1]) for s in found]
     if (pooled := type_facts(op.type).shape) is not None:
         return [pooled(op, first)] * count
     rank = len(first) if facts.same_rank else None
@@ -71,16 +74,6 @@ def _like(op: Op, other: ShapeLike) -> Op:
     shapes = other.shapes(op) if other.shapes else tuple(op.shape(n) for n in places)
     names = tuple(op.inputs[n] for n in places)
     return replace(op, type=other.type, inputs=names, input_shapes=shapes, opset=LATEST)
-
-
-def _with_channels_first(op: Op) -> Op:
-    shapes = [s and (s[0], s[-1], *s[1:-1]) for s in op.input_shapes[:1]]
-    attributes = {name: x for name, x in op.attributes.items() if name != "channels_last"}
-    return replace(op, input_shapes=(*shapes, *op.input_shapes[1:]), attributes=attributes)
-
-
-def _last(shape: Shape | None) -> Shape | None:
-    return shape and (shape[0], *shape[2:], shape[1])
 
 
 def _inferred(op: Op) -> list[Shape | None]:

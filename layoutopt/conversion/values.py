@@ -88,7 +88,12 @@ def values_of(graph: ConversionGraph) -> Values:
     before: Op | None = None
     for op in graph.ops:
         order = transposition(op)
-        if before is not None and is_repeated_view(op, before):
+        view = operator_of(op).category is Category.VIEW and len(op.outputs) == 1
+        if (
+            view
+            and before is not None
+            and before == replace(op, name=before.name, outputs=before.outputs)
+        ):  # the same view once more
             [first] = before.outputs
             found.add(op.outputs[0], found.number[first], found.frame[first])
             before = None
@@ -103,12 +108,6 @@ def values_of(graph: ConversionGraph) -> Values:
             if name in results and name:
                 _begin(found, graph, name, rounds)
     return found
-
-
-def is_repeated_view(op: Op, before: Op) -> bool:
-    """Return whether an op is the same view as the op before it."""
-    view = operator_of(op).category is Category.VIEW and len(op.outputs) == 1
-    return view and replace(op, name=before.name, outputs=before.outputs) == before
 
 
 def transposition(op: Op) -> Permutation | None:

@@ -138,7 +138,11 @@ class Folding:
         if any(kind is not None and not kind.HasField("tensor_type") for kind in kinds):
             return False  # a sequence is no constant that a file could hold
         sizes = {x: elements_of(shape_of(self.types.get(x))) for x in results}
-        grown = {x: self._bytes(x, n) for x, n in sizes.items() if n is not None and n > SMALL}
+        grown = {}
+        for x, n in sizes.items():
+            if n is not None and n > SMALL:
+                kind = self.types.get(x)
+                grown[x] = n * (typed(kind).element_bytes if kind is not None else 1)
         inputs = {x: self._size(x) for x in names}
         if any(n is None for n in sizes.values()):
             facts = type_facts(node.op_type)
@@ -170,10 +174,6 @@ class Folding:
         if known is not None:
             return known.bytes if known.large else 0
         return self.large.get(name, 0)
-
-    def _bytes(self, name: str, elements: int) -> int:
-        kind = self.types.get(name)
-        return elements * (typed(kind).element_bytes if kind is not None else 1)
 
     def _large_names(self, node: NodeProto) -> list[str]:
         return [x for x in (*node.input, *node.output) if x and self._size(x)]

@@ -168,8 +168,10 @@ class LayoutFunctions:
             if nodes:
                 nodes[-1].output[0], inner.output[n] = outputs[n], f"found{n}"
             after += nodes
+        data = (op.layouts and op.layouts.input(0)) or (op.layouts and op.layouts.output(0))
+        letters = "".join(c for c in str(data).lower() if c.isalnum())
         return helper.make_function(
-            f"{DOMAIN}.{_domain(op)}",
+            f"{DOMAIN}.{letters}",
             inner.op_type,
             inputs,
             outputs,
@@ -196,12 +198,6 @@ def _nameless(function: FunctionProto) -> tuple[str, bytes]:
     copy = copied(function)
     copy.ClearField("name")
     return function.domain, copy.SerializeToString(deterministic=True)
-
-
-def _domain(op: Op) -> str:
-    """Return the name of the data's layout in small letters and digits."""
-    layout = (op.layouts and op.layouts.input(0)) or (op.layouts and op.layouts.output(0))
-    return "".join(c for c in str(layout).lower() if c.isalnum())
 
 
 def _moved(op: Op, count: int, outputs: bool) -> Iterator[tuple[int, Layout, str]]:

@@ -81,9 +81,17 @@ def with_known_shapes(model: ModelProto) -> ShapedModel:
     """Return a model with what follows from the shapes that it has."""
     while True:
         model = with_shapes(model)
-        shapes = _known_shapes(model)
+        graph = model.graph
+        values = (*graph.value_info, *graph.output)
+        sizes = {x.name: numbers_of(shape_of(x.type)) for x in (*values, *graph.input)}
+        sizes |= {x.name: tuple(x.dims) for x in graph.initializer}
+        shapes = {name: shape for name, shape in sizes.items() if shape is not None}
         if not fold(model, shapes):
-            return ShapedModel(model, shapes, known_values(model.graph), _no_tensors(model))
+            others = {x.name for x in values if x.type.WhichOneof("value") in NO_TENSORS}
+            return ShapedModel(model, shapes, known_values(model.graph), others)
+
+
+NO_TENSORS = ("sequence_type", "map_type", "optional_type")
 
 
 def set_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
@@ -135,20 +143,6 @@ def _open_dims(value: ValueInfoProto) -> Iterator[tuple[str, TensorShapeProto.Di
             yield dim.dim_param or f"{value.name}.{axis}", dim
 
 
-def _known_shapes(model: ModelProto) -> dict[str, Shape]:
-    graph = model.graph
-    values = (*graph.value_info, *graph.output, *graph.input)
-    shapes = [(value.name, numbers_of(shape_of(value.type))) for value in values]
-    shapes += [(x.name, tuple(x.dims)) for x in graph.initializer]
-    return {name: shape for name, shape in shapes if shape is not None}
-
-
-def _no_tensors(model: ModelProto) -> set[str]:
-    values = (*model.graph.value_info, *model.graph.output)
-    kinds = ("sequence_type", "map_type", "optional_type")
-    return {value.name for value in values if value.type.WhichOneof("value") in kinds}
-
-
 def skeleton(model: ModelProto) -> ModelProto:
     """Return a network with all shapes that can be told, without the data of large tensors.
 
@@ -166,20 +160,13 @@ def skeleton(model: ModelProto) -> ModelProto:
         bare = with_shapes(bare)
     told = types_of(bare.graph)
     unknown = {name for one in graphs(bare.graph) for name in results_of_unknown_ops(one)}
-    sizes = {name: _without_ones(kind) for name, kind in declared.items() if name in unknown}
+    sizes = {name: copied(kind) for name, kind in declared.items() if name in unknown and kind}
+    for kind in sizes.values():
+        for dim in kind.tensor_type.shape.dim:
+            if dim.dim_value == 1:  # left open, as it says that the axis may go anywhere
+                dim.Clear()
     give_back(bare.graph, ranks_of(declared, told) | sizes, told)
     return with_shapes(bare)
-
-
-def _without_ones(kind: TypeProto | None) -> TypeProto | None:
-    """Return a declared type with sizes of 1 left open, as they say that axes may go anywhere."""
-    if kind is None or not kind.HasField("tensor_type"):
-        return kind
-    new = copied(kind)
-    for dim in new.tensor_type.shape.dim:
-        if dim.dim_value == 1:
-            dim.Clear()
-    return new
 
 
 def tell_operands(graph: GraphProto) -> bool:
@@ -208,8 +195,10 @@ def tell_operands(graph: GraphProto) -> bool:
                 if name not in made:  # inputs of bodies and constants stay as they are declared
                     continue
                 if name not in kinds:
+                    known = (kinds[x].type for x in (*node.input, *node.output) if x in kinds)
+                    element = max((kind.tensor_type.elem_type for kind in known), default=0)
                     kinds[name] = one.value_info.add(name=name)
-                    kinds[name].type.tensor_type.elem_type = _element_type(node, kinds)
+                    kinds[name].type.tensor_type.elem_type = element
                 told |= _tell(kinds[name].type, sizes, names)
     return told
 
@@ -269,12 +258,6 @@ def _turned_sizes(
     dims = [] if kind is None else list(kind.tensor_type.shape.dim)
     order = turned_axes(node, len(dims)) if node.op_type == "Transpose" else []
     return [dims[axis] for axis in order] if sorted(order) == [*range(len(dims))] else []
-
-
-def _element_type(node: NodeProto, kinds: Mapping[str, ValueInfoProto]) -> int:
-    """Return the type of the elements of a transpose's operand and result; 0 if it is unknown."""
-    found = (kinds[name].type.tensor_type for name in (*node.input, *node.output) if name in kinds)
-    return max((kind.elem_type for kind in found), default=0)
 
 
 def _tell(kind: TypeProto, dims: list[TensorShapeProto.Dimension], names: set[str]) -> bool:

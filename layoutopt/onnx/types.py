@@ -339,21 +339,16 @@ def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told:
             kind, other = declared.get(value.name), told.get(value.name)
             if kind is not None:
                 value.type.CopyFrom(other if other is not None and _differ(kind, other) else kind)
-                _open_chosen_sizes(value.type, other, names)
+                dims = other.tensor_type.shape.dim if other is not None else ()
+                for dim, right in zip(value.type.tensor_type.shape.dim, dims, strict=False):
+                    if right.dim_param in names:  # a caller chooses that size
+                        dim.CopyFrom(right)
 
 
 def input_names(graph: GraphProto) -> set[str]:
     """Return the names of sizes that a caller chooses."""
     kinds = (value.type.tensor_type for value in graph.input)
     return {dim.dim_param for kind in kinds for dim in kind.shape.dim} - {""}
-
-
-def _open_chosen_sizes(kind: TypeProto, told: TypeProto | None, names: set[str]) -> None:
-    """Leave open in a declared shape what follows to be a size that a caller chooses."""
-    known = told.tensor_type.shape.dim if told is not None else ()
-    for own, right in zip(kind.tensor_type.shape.dim, known, strict=False):
-        if right.dim_param in names:
-            own.CopyFrom(right)
 
 
 def contradictions(declared: Mapping[str, TypeProto | None], told: Declared) -> Iterator[str]:

@@ -52,30 +52,19 @@ def fewer_reshapes(
         if op.type == "Reshape":
             before = made.get(op.inputs[0])
             own = op.name in kept and (before is None or before.name in kept)
-            if before is not None and not own:
-                op = _merged(graph, op, before)
-            if not own and op.outputs[0] not in wanted and _is_nothing(graph, op):
+            wished = graph.tensors[op.outputs[0]].shape
+            shape = None if wished is None or 0 in wished else written_sizes(wished)
+            if before is not None and not own and shape is not None:
+                inputs = (before.inputs[0], *op.inputs[1:])
+                op = replace(op, inputs=inputs, attributes={**op.attributes, "shape": shape})
+            given = graph.tensors[op.inputs[0]].shape
+            changes = given is None or None in given or given != wished
+            if not own and op.outputs[0] not in wanted and not changes:
                 same[op.outputs[0]] = op.inputs[0]
                 continue
             made[op.outputs[0]] = op
         found.append(op)
     return _read_views(found, wanted)
-
-
-def _merged(graph: ConversionGraph, op: Op, before: Op) -> Op:
-    """Return a reshape of what was there before another one, if its shape can be written."""
-    wanted = graph.tensors[op.outputs[0]].shape
-    shape = None if wanted is None or 0 in wanted else written_sizes(wanted)
-    if shape is None:
-        return op
-    inputs = (before.inputs[0], *op.inputs[1:])
-    return replace(op, inputs=inputs, attributes={**op.attributes, "shape": shape})
-
-
-def _is_nothing(graph: ConversionGraph, op: Op) -> bool:
-    before, after = (graph.tensors[name].shape for name in (op.inputs[0], op.outputs[0]))
-    known = before is not None and None not in before
-    return known and before == after
 
 
 def _read_views(ops: list[Op], wanted: set[str]) -> list[Op]:
@@ -167,7 +156,10 @@ class _Writer:
         copied_except(proto, target, "node", "initializer", "value_info")
         ops = self.ops.get(scope, [])
         nodes = [self._node(op) for op in ops]
-        _explain(nodes, conversion)
+        reasons = {line.op: line.why for line in conversion.remaining}
+        for node in nodes:
+            if node.name in reasons:
+                tell(node, {"why": reasons[node.name]})
         for op, node in zip(ops, nodes, strict=True):
             self._write_bodies(op, node)
         if scope:
@@ -347,7 +339,8 @@ class _Writer:
             else:
                 target.initializer.add().CopyFrom(node.attribute[0].t)
                 target.initializer[-1].name = name
-        read = read | {x.name for x in proto.initializer} - _read(proto)
+        unread = {x.name for x in proto.initializer} - names_read(proto.node)
+        read |= unread - {value.name for value in proto.output}
         for tensor in proto.initializer:
             if tensor.name in read:
                 target.initializer.append(own.get(tensor.name, tensor))
@@ -430,19 +423,6 @@ def _before_transposes(source: OnnxSource, name: str) -> Iterator[str]:
     while (op := source.graph.producer(name)) is not None and op.type == "Transpose":
         name = op.inputs[0]
         yield name
-
-
-def _explain(nodes: Sequence[NodeProto], conversion: Conversion) -> None:
-    """Tell of transposes why they are there."""
-    reasons = {line.op: line.why for line in conversion.remaining}
-    for node in nodes:
-        if node.name in reasons:
-            tell(node, {"why": reasons[node.name]})
-
-
-def _read(graph: GraphProto) -> set[str]:
-    found = names_read(graph.node)
-    return found | {value.name for value in graph.output}
 
 
 def _new_values(

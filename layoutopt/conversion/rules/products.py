@@ -40,11 +40,14 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
             )
         )
         first, second = next(fits, (None, None))
-        kept = {*permutation[-2:]} == {*summed.values()} or _has_plain_scales(op, left, right)
+        scales = [op.shape(n) for n in range(len(op.inputs)) if n not in summed and op.has(n)]
+        plain = all(shape is not None and {*shape} <= {1} for shape in scales)
+        kept = {*permutation[-2:]} == {*summed.values()} or plain
         if first is None or second is None or not kept:
             raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
         empty = 0 in (*(op.shape(left) or ()), *(op.shape(right) or ()))
-        if empty and _is_one_matrix(op, first) and permutation != (*range(rank),):
+        single = all(size == 1 for size in (op.shape(first) or ())[:-2])  # for the whole batch
+        if empty and single and permutation != (*range(rank),):
             raise RemapError(f"{op}: runtimes take no matrix before a batch without elements")
         orders = {
             first: _exchanged(permutation, permutation[-1], summed[first]),
@@ -76,11 +79,6 @@ def _exchanged(permutation: Permutation, one: int, other: int) -> Permutation:
     return tuple(places.get(axis, axis) for axis in permutation)
 
 
-def _is_one_matrix(op: Op, n: int) -> bool:
-    """Return whether an operand is the same matrix for the whole batch."""
-    return all(size == 1 for size in (op.shape(n) or ())[:-2])
-
-
 def _splits_matrices(op: Op, left: int, right: int, permutation: Permutation) -> bool:
     """Return whether rows or columns become 1, and with that matrices become vectors.
 
@@ -100,12 +98,6 @@ def _result_size(op: Op, left: int, right: int, axis: int) -> Size:
     shapes = [op.shape(n) or () for n in operands]
     sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
     return next((size for size in sizes if size != 1), 1)
-
-
-def _has_plain_scales(op: Op, left: int, right: int) -> bool:
-    """Return whether there are no scales of rows."""
-    others = (op.shape(n) for n in range(len(op.inputs)) if n not in (left, right) and op.has(n))
-    return all(shape is not None and all(size == 1 for size in shape) for shape in others)
 
 
 def product_axes(left: int, right: int) -> Follow:
