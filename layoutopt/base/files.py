@@ -12,7 +12,7 @@ import secrets
 import stat
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from functools import cache
@@ -165,6 +165,18 @@ def opened(path: Path) -> BinaryIO:
 def read_utf8(path: Path) -> bytes:
     """Return a text file's bytes as :func:`read_bytes` does, without byte order mark."""
     return read_bytes(path).removeprefix(BOM)
+
+
+def parse_toml(raw: bytes, file: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """Return a document of TOML; raises ``InputError`` if it is none."""
+    import tomllib
+
+    try:
+        return tomllib.loads(raw.decode(), parse_float=parse_float)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is not TOML ({error})", file=file) from None
+    except RecursionError:
+        raise InputError("the TOML is nested too deeply", file=file) from None
 
 
 def write_bytes(path: Path, data: bytes, *, overwrite: bool = True) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,7 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from layoutopt.base.errors import InputError, errors_at
-from layoutopt.base.files import read_utf8
+from layoutopt.base.files import parse_toml, read_utf8
 from layoutopt.base.limits import parse_memory
 from layoutopt.bench.job import InstanceSource, Solve
 from layoutopt.generate.families import parameters, text
@@ -87,12 +86,7 @@ TABLES = {"suite": SuiteEntry, "instances": FilesEntry, "family": FamilyEntry}
 def read_document(path: Path) -> Document:
     """Read a suite file."""
     file = str(path)
-    try:
-        content = tomllib.loads(read_utf8(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not TOML ({error})", file=file) from None
-    except RecursionError:
-        raise InputError("the TOML is nested too deeply", file=file) from None
+    content = parse_toml(read_utf8(path), file)
     try:
         return msgspec.convert(content, Document)
     except msgspec.ValidationError as error:

@@ -357,7 +357,7 @@ def _differs(op: Op, other: Op) -> bool:
     """
     if op.type != other.type or repr(op.attributes) != repr(other.attributes):
         return True
-    shapes = (*op.input_shapes, *op.output_shapes), (*other.input_shapes, *other.output_shapes)
+    shapes = op.shapes, other.shapes
     return any(
         [size for size in a if size != 1] != [size for size in b if size != 1]
         for a, b in zip(*shapes, strict=False)

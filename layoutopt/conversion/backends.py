@@ -69,7 +69,7 @@ class BlockedCpu(ChannelsFirst):
     def _divides(self, op: Op) -> bool:
         if op.type not in self.types or op.attributes.get("group", 1) != 1:
             return False
-        if any(open_sizes(shape) > 1 for shape in (*op.input_shapes, *op.output_shapes)):
+        if any(open_sizes(shape) > 1 for shape in op.shapes):
             return False
         known = operand_axes(op)
         for n, layout in enumerate(known.inputs if known else ()):

@@ -27,7 +27,7 @@ from layoutopt.conversion.costs import (
 )
 from layoutopt.conversion.costs import costs as costs_of
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.heuristics import Task, labels_of
+from layoutopt.conversion.heuristics import labels_of
 from layoutopt.conversion.labelling import labelling, proved, stated
 from layoutopt.conversion.modes import Mode, ModeTable, as_written, joined
 from layoutopt.conversion.requirements import Requirements
@@ -226,7 +226,7 @@ class _Run:
     def stated(self, labels: IntArray | None) -> StatedProblem:
         """Return the problem as plain data, and what is chosen."""
         assert labels is not None
-        modes, orders = self.problem.modes(self.every, labels), self.problem.orders(labels)
+        modes, orders = self.problem.modes(labels), self.problem.orders(labels)
         wanted = self._wanted()
         return stated(self.values, self.every, self.weights, self.free, wanted, modes, orders)
 
@@ -251,28 +251,12 @@ class _Run:
         if entry.takes is Takes.TABLES:
             labels = entry.load()(stated.problem, limits).labelling
         else:
-            task = self._task()
-            labels = np.array(labels_of(stated, task, entry.load()(task)), np.int64)
+            labels = np.array(labels_of(stated, entry.load()(stated)), np.int64)
         worth = None if labels is None else stated.cost(labels)
         given = stated.cost(stated.start)
         if worth is None or (given is not None and given < worth):
             labels, worth = stated.start, given
         return CostAnswer(labelling=labels, objective=worth, bound=-stated.constant)
-
-    def _task(self) -> Task:
-        values, weights = self.values, self.weights
-        free = self.problem.sources
-        return Task(
-            self.every,
-            [weights.weight(value.move) for value in values.every],
-            [[weights.op(one.price(number)) for number in one.rows] for one in self.every],
-            list(map(values.written, self._wanted())),
-            [
-                values.written(value.root)
-                for v, value in enumerate(values.every)
-                if value.kind == "input" and v not in free
-            ],
-        )
 
     def _objective(self, cost: int | None) -> Amounts:
         """Return the value of each objective by what a labelling costs."""
@@ -282,7 +266,7 @@ class _Run:
         """Write the graph down, and check what it costs."""
         assert answer.labelling is not None
         self.clock.end("solve")
-        numbers = self.problem.modes(self.every, answer.labelling)
+        numbers = self.problem.modes(answer.labelling)
         modes = [one.mode(number) for one, number in zip(self.every, numbers, strict=True)]
         with _no_collection():
             written = self._rewritten(modes, self.problem.orders(answer.labelling))

@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from layoutopt.base.errors import InputError, errors_at
-from layoutopt.base.files import named, read_utf8
+from layoutopt.base.files import named, parse_toml, read_utf8
 from layoutopt.base.numbers import exact_decimal
 from layoutopt.conversion.desired import Desired, parse_desired
 from layoutopt.conversion.rules.op import Op
@@ -73,10 +72,7 @@ def read_costs(path: str | Path) -> OpCosts:
     place.
     """
     file = str(path)
-    try:
-        document = tomllib.loads(read_utf8(named(path)).decode(), parse_float=Decimal)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"is not TOML ({error})", file=file) from None
+    document = parse_toml(read_utf8(named(path)), file, Decimal)
     with errors_at(file=file):
         return costs_from(document)
 

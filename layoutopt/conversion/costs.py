@@ -89,7 +89,7 @@ class OpTimes:
         fitting = []
         for desired, time in self.of(op):
             needed = required(op, desired)
-            if needed is not None and all(form is None for form in (*needed[0], *needed[1])):
+            if needed is not None and all(form is None for form in needed[0]):
                 fitting.append(time)
         return min(fitting, default=0)
 

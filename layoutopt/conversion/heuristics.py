@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from layoutopt.conversion.candidates import CandidateModes, ModeRow
 from layoutopt.conversion.labelling import ConversionLabelling
@@ -16,27 +15,10 @@ from layoutopt.conversion.values import Need
 from layoutopt.layout.factors import Form, Order
 
 
-@dataclass
-class Task:
-    """Input of heuristics: ops and their candidate modes."""
-
-    every: Sequence[CandidateModes]  # the ops with their useful modes, in order
-    weights: Sequence[int]  # of each value what a transform of it costs
-    # of each op what its modes cost besides, in the order of its rows
-    times: Sequence[Sequence[int]]
-    forced: Sequence[Need]  # orders that outputs are wanted in
-    # orders of inputs; values that are neither inputs nor results come in any order
-    given: Sequence[Need]
-    rows: list[list[ModeRow]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.rows = [list(one.rows.values()) for one in self.every]
-
-
 class ChosenOrders:
     """Orders of values that exist, and that are wanted, while ops choose."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: ConversionLabelling) -> None:
         self.task = task
         self.homes: dict[int, list[Order]] = {v: [order] for v, order in task.given}
         self.wanted: dict[int, Counter[Order]] = {}
@@ -93,7 +75,7 @@ class ChosenOrders:
         return found
 
 
-def forward(task: Task) -> list[int]:
+def forward(task: ConversionLabelling) -> list[int]:
     """Choose op by op what costs least behind what is chosen: greedy propagation.
 
     It is how layouts flow forward through a graph in TVM's ``ConvertLayout`` ("Convert layout
@@ -107,7 +89,7 @@ def forward(task: Task) -> list[int]:
     return found
 
 
-def push_through(task: Task) -> list[int]:
+def push_through(task: ConversionLabelling) -> list[int]:
     """Begin as written; push transforms down through each op where that costs no more.
 
     It is how transposes move towards outputs in onnxruntime's ``TransposeOptimizer``, which
@@ -126,7 +108,7 @@ def push_through(task: Task) -> list[int]:
     return found
 
 
-def one_layout(task: Task) -> list[int]:
+def one_layout(task: ConversionLabelling) -> list[int]:
     """Let all ops run in one global layout where they can, as written elsewhere; take the best."""
     forms: dict[Form | None, None] = {}
     for one in task.every:
@@ -149,7 +131,7 @@ def _first(one: CandidateModes) -> list[Form | None]:
     return [(one.mode(number).inputs or (None,))[0] for number in one.rows]
 
 
-def chains(task: Task) -> list[int]:
+def chains(task: ConversionLabelling) -> list[int]:
     """Choose the best of each chain of ops by dynamic programming, chain after chain.
 
     A chain goes on where a result has one reader.  What other chains have chosen before counts,
@@ -169,7 +151,7 @@ def chains(task: Task) -> list[int]:
     return found
 
 
-def _next(task: Task) -> list[int]:
+def _next(task: ConversionLabelling) -> list[int]:
     """Return for each op the only reader of its only result, -1 if it has another number."""
     readers: dict[int, set[int]] = {}
     for at, rows in enumerate(task.rows):
@@ -210,20 +192,20 @@ def _best_chain(placed: ChosenOrders, chain: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-def labels_of(problem: ConversionLabelling, task: Task, found: Sequence[int]) -> list[int]:
+def labels_of(task: ConversionLabelling, found: Sequence[int]) -> list[int]:
     """Return the labelling that chosen modes are."""
-    labels = [0] * len(problem.start)
+    labels = [0] * len(task.start)
     wanted: dict[int, set[Order]] = {}
-    for node, rows, number in zip(problem.op_nodes, task.rows, found, strict=True):
+    for node, rows, number in zip(task.op_nodes, task.rows, found, strict=True):
         if node is not None:
             labels[node] = number
         for need in (*rows[number].takes, *rows[number].gives):
             wanted.setdefault(need[0], set()).add(need[1])
-    for value, (node, orders) in problem.sources.items():
+    for value, (node, orders) in task.sources.items():
         if node is not None:
             own = wanted.setdefault(value, set())
             labels[node] = next((n for n, order in enumerate(orders) if order in own), 0)
             own.add(orders[labels[node]])
-    for (value, order), node in problem.nodes.items():
+    for (value, order), node in task.nodes.items():
         labels[node] = int(order in wanted.get(value, ()))
     return labels

@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, compress
 from typing import Any
 
@@ -153,16 +153,26 @@ class ConversionLabelling:
     # of each value whose order is free: its node, None if there is one order only, and orders
     sources: dict[int, tuple[int | None, list[Order]]]
     nodes: dict[Need, int]  # the node of each order of a value that may be there or not
+    every: list[CandidateModes]  # the ops with their useful modes
+    weights: list[int]  # of each value what a transform of it costs
+    times: list[list[int]]  # of each op what its modes cost besides, in the order of its rows
+    forced: list[Need]  # orders that outputs are wanted in
+    given: list[Need]  # orders of inputs that are not free
+
+    @cached_property
+    def rows(self) -> list[list[ModeRow]]:
+        """Of each op its useful modes."""
+        return [list(one.rows.values()) for one in self.every]
 
     def cost(self, labels: IntArray) -> int | None:
         """Return what a labelling costs, ``None`` if it does what is forbidden."""
         return None if self.problem.fault(labels) else self.problem.cost(labels)
 
-    def modes(self, every: list[CandidateModes], labels: IntArray) -> list[int]:
+    def modes(self, labels: IntArray) -> list[int]:
         """Return the number of the mode of each op."""
         return [
             list(one.rows)[0 if node is None else int(labels[node])]
-            for one, node in zip(every, self.op_nodes, strict=True)
+            for one, node in zip(self.every, self.op_nodes, strict=True)
         ]
 
     def orders(self, labels: IntArray) -> dict[int, Order]:
@@ -177,16 +187,15 @@ def labelling(
     values: Values,
     every: list[CandidateModes],
     costs: Costs,
-    free: Iterable[int],
-    forced: Iterable[Need],
+    free: Sequence[int],
+    wanted: Sequence[Need],
 ) -> ConversionLabelling:
     """Return the labelling problem of a graph, of whose ops ``every`` has the useful modes.
 
-    Inputs that are ``free`` may come in any order; ``forced`` are orders that must be there for
+    Inputs that are ``free`` may come in any order; ``wanted`` are orders that must be there for
     the graph's outputs.
     """
-    building = _Building(values, every, costs, dict.fromkeys(free), set(forced))
-    return building.labelling()
+    return _Building(values, every, costs, free, wanted).labelling()
 
 
 @dataclass
@@ -194,9 +203,9 @@ class _Building:
     values: Values
     every: list[CandidateModes]
     costs: Costs
-    free: Mapping[int, None]
-    forced: set[Need]
-    weights: list[int] = field(default_factory=list)
+    free: Sequence[int]
+    wanted: Sequence[Need]
+    forced: set[Need] = field(default_factory=set)
     homes: set[Need] = field(default_factory=set)
     own: list[list[int]] = field(default_factory=list)
     begin: list[int] = field(default_factory=list)
@@ -205,7 +214,12 @@ class _Building:
     pairs: list[tuple[int, int, IntArray]] = field(default_factory=list)
 
     def labelling(self) -> ConversionLabelling:
+        self.forced = set(self.wanted)
         self.weights = [self.costs.weight(value.move) for value in self.values.every]
+        inputs = (v for v, value in enumerate(self.values.every) if value.kind == "input")
+        fixed = [v for v in inputs if v not in self.free]
+        given = [self.values.written(self.values.every[v].root) for v in fixed]
+        self.homes = set(given)
         needs = [list(one.rows.values()) for one in self.every]
         wanted = self._settle(needs)
         sources = self._orders(wanted)
@@ -214,8 +228,8 @@ class _Building:
         nodes = {need: self._node([0, self.weights[need[0]]], 0) for need in wanted}
         constant = sum(self.weights[v] for v, _ in self.forced)
         op_nodes: list[int | None] = []
-        for one, rows in zip(self.every, needs, strict=True):
-            own = [self.costs.op(one.price(number)) for number in one.rows]
+        times = [[self.costs.op(one.price(n)) for n in one.rows] for one in self.every]
+        for own, rows in zip(times, needs, strict=True):
             op_nodes.append(self._chooser(rows, 0, nodes, own) if len(rows) > 1 else None)
             constant += own[0] if len(rows) == 1 else 0
         self._charge_once(needs, op_nodes, nodes)
@@ -226,15 +240,12 @@ class _Building:
                 label = orders.index(self._first(v, orders, nodes))
                 node = self._chooser([ModeRow((), ((v, order),)) for order in orders], label, nodes)
             places[v] = node, orders
-        return ConversionLabelling(
-            self._problem(), constant, np.array(self.begin, np.int64), op_nodes, places, nodes
-        )
+        problem, start = self._problem(), np.array(self.begin, np.int64)
+        kept = self.every, self.weights, times, list(self.wanted), given
+        return ConversionLabelling(problem, constant, start, op_nodes, places, nodes, *kept)
 
     def _settle(self, needs: list[list[ModeRow]]) -> dict[Need, None]:
         """Find what is there in any case; return other orders that a mode takes."""
-        for v, value in enumerate(self.values.every):
-            if value.kind == "input" and v not in self.free:
-                self.homes.add(self.values.written(value.root))
         for rows in needs:
             if len(rows) == 1:
                 self.forced.update(rows[0].takes)

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, permutations
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from layoutopt.base.errors import InputError, OptionError
 from layoutopt.conversion.carried import letters_of
 from layoutopt.conversion.costs import OpTimes
-from layoutopt.conversion.required import Forms, Required, in_order, required
+from layoutopt.conversion.required import Forms, in_order, required
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.blocks import Cut, unchanged
 from layoutopt.conversion.rules.bodies import TIE, OpPart
@@ -25,7 +24,7 @@ from layoutopt.conversion.rules.op import (
     OperandLayouts,
     Shape,
 )
-from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
+from layoutopt.conversion.rules.operator import Category, RemapError, Remapped, unpermuted
 from layoutopt.conversion.rules.products import permuted_equation
 from layoutopt.conversion.rules.registry import category_of, is_unlettered, operator_of, remap
 from layoutopt.conversion.rules.views import flatten_groups, reshape_groups, reshape_sizes
@@ -79,6 +78,11 @@ class Mode:
     operands: Permutation | None = None
     type: str = ""
 
+    @property
+    def forms(self) -> Forms:
+        """The forms of operands, then results."""
+        return (*self.inputs, *self.outputs)
+
 
 @dataclass(frozen=True)
 class Modes:
@@ -129,6 +133,7 @@ def _as_option(op: Op, requirements: Requirements | None) -> Iterator[None]:
         raise OptionError(f"{op}: backend {name} raises {type(error).__name__}: {error}") from error
 
 
+@dataclass
 class ModeTable:
     """Modes of ops; equal ops share them.
 
@@ -140,20 +145,12 @@ class ModeTable:
     have.
     """
 
-    def __init__(
-        self,
-        requirements: Requirements | None = None,
-        times: OpTimes | None = None,
-        written: Collection[str] = (),
-        microsoft: bool = False,
-        layouts: Mapping[str, Layout] = MappingProxyType({}),
-    ) -> None:
-        self._layouts = layouts
-        self._microsoft = microsoft
-        self._requirements = requirements
-        self._times = times
-        self._written = written
-        self._known: dict[Key, Modes] = {}
+    requirements: Requirements | None = None
+    times: OpTimes | None = None
+    written: Collection[str] = ()
+    microsoft: bool = False
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+    _known: dict[Key, Modes] = field(default_factory=dict, init=False)
 
     def of(self, op: Op) -> Modes:
         """Return the modes of an op.
@@ -165,30 +162,30 @@ class ModeTable:
         untransposed = op.element_type in BYTE_FLOATS and op.opset < SINCE_BYTE_FLOATS
         # onnxruntime 1.32 copies the first text alone of each slice that is gathered
         gathered = op.type == "Gather" and op.element_type == "string"
-        if op.name in self._written or untransposed or gathered:
-            time = 0 if self._times is None else self._times.written(op)
-            return Modes((replace(as_written(op), time=time),), self._times is not None, True)
-        with _as_option(op, self._requirements):
+        if op.name in self.written or untransposed or gathered:
+            time = 0 if self.times is None else self.times.written(op)
+            return Modes((replace(as_written(op), time=time),), self.times is not None, True)
+        with _as_option(op, self.requirements):
             asked = op.type != TIE
-            priced = self._priced(op, self._times) if asked and self._times else None
+            priced = self._priced(op, self.times) if asked and self.times else None
             if priced:
                 return Modes(tuple(priced), True)
-            if asked and self._requirements is not None:
-                needed = self._needed(op, self._requirements)
+            if asked and self.requirements is not None:
+                needed = self._needed(op, self.requirements)
                 if needed is not None:
                     return Modes((needed,), fixed=True)
         key = key_of(op)
         if key not in self._known:
-            self._known[key] = Modes(tuple(_distinct(op, self._microsoft)))
+            self._known[key] = Modes(tuple(_distinct(op, self.microsoft)))
         return self._known[key]
 
     def _needed(self, op: Op, requirements: Requirements) -> Mode | None:
         """Return the mode that is required of an op, if any."""
         if is_unlettered(op):
-            remapped = in_order(op, requirements, letters_of(op, self._layouts))
+            remapped = in_order(op, requirements, letters_of(op, self.layouts))
             return None if remapped is None else _permuted(op, remapped)
         needed = required(op, requirements)
-        return None if needed is None else _required(op, needed)
+        return None if needed is None else mode_of(op, dict(op.attributes), *needed)
 
     def _priced(self, op: Op, times: OpTimes) -> list[Mode]:
         """Return the modes of a table of costs, that in which the op is written first."""
@@ -199,7 +196,7 @@ class ModeTable:
                 continue  # of unknown rank
             if needed is None:
                 raise OptionError(f"{op}: its axes have no letters, so no layout of it has a cost")
-            mode = replace(_required(op, needed), time=time)
+            mode = replace(mode_of(op, dict(op.attributes), *needed), time=time)
             other = found.get(mode.orders)
             if other is None or time < other.time:
                 found[mode.orders] = mode
@@ -209,13 +206,8 @@ class ModeTable:
 
 def as_written(op: Op) -> Mode:
     """Return the mode in which an op is written."""
-    forms = (None,) * len(op.inputs), (None,) * len(op.outputs)
-    return mode_of(op, dict(op.attributes), *forms, op.layouts)
-
-
-def _required(op: Op, needed: Required) -> Mode:
-    inputs, outputs, layouts = needed
-    return mode_of(op, dict(op.attributes), inputs, outputs, layouts)
+    forms = (None,) * (len(op.inputs) + len(op.outputs))
+    return mode_of(op, dict(op.attributes), forms, op.layouts)
 
 
 def key_of(op: Op) -> Key:
@@ -241,14 +233,13 @@ def _distinct(op: Op, extended: bool) -> Iterator[Mode]:
 def _moves_unknown(op: Op, remapped: Remapped) -> bool:
     """Return whether operands or results would be permuted whose ranks are not known."""
     orders = (*(remapped.inputs or ()), *(remapped.outputs or ()))
-    shapes = (*op.input_shapes, *op.output_shapes)
-    pairs = zip(orders, shapes, strict=True)
+    pairs = zip(orders, op.shapes, strict=True)
     return any(shape is None and order is not None for order, shape in pairs)
 
 
 def _remapped(op: Op, extended: bool) -> Iterator[Remapped]:
     """Return an op as it is written, then in all other ways."""
-    yield Remapped(dict(op.attributes), (None,) * len(op.inputs), (None,) * len(op.outputs))
+    yield unpermuted(op)
     known = operator_of(op)
     fixed = known.category in (Category.HEAVY, Category.OPAQUE) or op.layouts is not None
     rank = None if fixed or known.each_alone else known.rank(op)
@@ -270,14 +261,13 @@ def joined(owner: Op, modes: Iterable[tuple[OpPart, Mode]]) -> Mode:
     every = list(modes)
     if len(every) == 1:
         return every[0][1]
-    inputs: list[Form | None] = [None] * len(owner.inputs)
-    outputs: list[Form | None] = [None] * len(owner.outputs)
+    count = len(owner.inputs)
+    forms: list[Form | None] = [None] * (count + len(owner.outputs))
     axes: dict[str, list[tuple[int, int]]] = {}
     for part, mode in every:
-        for n, form in zip(part.inputs, mode.inputs, strict=True):
-            inputs[n] = form
-        for n, form in zip(part.outputs, mode.outputs, strict=True):
-            outputs[n] = form
+        places = (*part.inputs, *(count + n for n in part.outputs))
+        for n, form in zip(places, mode.forms, strict=True):
+            forms[n] = form
         if "told" in mode.attributes:
             own = axes.setdefault(mode.attributes["told"], [])
             own.append((part.op.attributes["axis"], mode.attributes["axis"]))
@@ -286,32 +276,25 @@ def joined(owner: Op, modes: Iterable[tuple[OpPart, Mode]]) -> Mode:
         for name, own in axes.items()
         if any(old != new for old, new in own)
     }
-    return mode_of(owner, {**owner.attributes, **moved}, tuple(inputs), tuple(outputs))
+    return mode_of(owner, {**owner.attributes, **moved}, forms)
 
 
 def mode_of(
     op: Op,
     attributes: Mapping[str, Any],
-    inputs: Forms,
-    outputs: Forms,
+    forms: Sequence[Form | None],
     layouts: OperandLayouts | None = None,
 ) -> Mode:
-    """Return a mode; the orders follow from the forms."""
-    shapes = (*op.input_shapes, *op.output_shapes)
-    orders = tuple(map(_order, (*inputs, *outputs), shapes))
-    return Mode(attributes, inputs, outputs, orders, layouts)
+    """Return a mode by the forms of operands, then results, from which their orders follow."""
+    count, orders = len(op.inputs), tuple(map(_order, forms, op.shapes))
+    return Mode(attributes, tuple(forms[:count]), tuple(forms[count:]), orders, layouts)
 
 
 def _permuted(op: Op, remapped: Remapped) -> Mode:
     inputs = remapped.inputs or (None,) * len(op.inputs)
     outputs = remapped.outputs or (None,) * len(op.outputs)
-    mode = mode_of(
-        op,
-        remapped.attributes,
-        tuple(map(_form, inputs, op.input_shapes)),
-        tuple(map(_form, outputs, op.output_shapes)),
-        op.layouts,
-    )
+    forms = [*map(_form, inputs, op.input_shapes), *map(_form, outputs, op.output_shapes)]
+    mode = mode_of(op, remapped.attributes, forms, op.layouts)
     return replace(mode, entries=remapped.entries, operands=remapped.operands, type=remapped.type)
 
 
@@ -339,7 +322,7 @@ def sliced(op: Op, slot: int, order: Order) -> Mode | None:
     """
     known = operator_of(op)
     rule = known.blocks or (unchanged if known.category is Category.AGNOSTIC else None)
-    rank, shapes = known.rank(op), (*op.input_shapes, *op.output_shapes)
+    rank, shapes = known.rank(op), op.shapes
     operands = tuple(range(len(op.inputs))) if known.operands is None else known.operands
     shape = shapes[slot]
     if rule is None or rank is None or shape is None or len(shape) > rank:
@@ -369,7 +352,7 @@ def sliced(op: Op, slot: int, order: Order) -> Mode | None:
         if None in found:
             return None
         outputs = [form or None for form in found]
-    return mode_of(op, {**op.attributes, **attributes}, tuple(inputs), tuple(outputs))
+    return mode_of(op, {**op.attributes, **attributes}, [*inputs, *outputs])
 
 
 def _keeps_zeros(op: Op, wide: Collection[int], rank: int) -> bool:
@@ -411,7 +394,7 @@ def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> lis
         return []
     if op.element_type in NARROW:
         return []
-    shape = (*op.input_shapes, *op.output_shapes)[slot]
+    shape = op.shapes[slot]
     if shape is not None and operator_of(op).each_alone:
         return [] if has_factors(order) else _alone(op, slot, spread(order, shape), whole)
     if shape is None or open_sizes(shape) > 1:
@@ -430,16 +413,15 @@ def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> lis
 
 def _alone(op: Op, slot: int, form: Form, known: Sequence[Mode]) -> list[Mode]:
     """Return modes of an Einsum with one operand, or the result, in another form."""
-    count, found = len(op.inputs), []
+    found = []
     for mode in known:
-        forms = [*mode.inputs, *mode.outputs]
+        forms = list(mode.forms)
         forms[slot] = form
         try:
             equation = permuted_equation(op, [f if f is None else whole_axes(f) for f in forms])
         except RemapError:
             continue
-        changed = {**op.attributes, "equation": equation}
-        found.append(mode_of(op, changed, tuple(forms[:count]), tuple(forms[count:])))
+        found.append(mode_of(op, {**op.attributes, "equation": equation}, forms))
     return found
 
 
@@ -464,7 +446,7 @@ def _view(op: Op, slot: int, order: Order) -> Mode | None:
     if shape is None:
         return None
     rest = (None,) * (len(op.inputs) - 1)
-    return mode_of(op, {**op.attributes, "shape": shape}, (order_in, *rest), (order_out,))
+    return mode_of(op, {**op.attributes, "shape": shape}, (order_in, *rest, order_out))
 
 
 def _across(groups: Sequence[Group], before: Shape, after: Shape, order: Order) -> Order | None:
@@ -500,7 +482,7 @@ def _flattened(op: Op, before: Order, after: Order, groups: Sequence[Group]) -> 
         dims[main_axis(dim)] = dim
     left = next((old for old, new in groups if new == (0,)), ())
     count = sum(main_axis(item) in left for item in before)
-    return mode_of(op, {**op.attributes, "axis": count}, (before,), (tuple(dims),))
+    return mode_of(op, {**op.attributes, "axis": count}, (before, tuple(dims)))
 
 
 def _product(op: Op, whole: Mode, slot: int, order: Order, shape: Shape) -> Mode | None:
@@ -512,10 +494,9 @@ def _product(op: Op, whole: Mode, slot: int, order: Order, shape: Shape) -> Mode
     axes = _letters(op)
     if axes is None or slot not in axes:
         return None
-    shapes = (*op.input_shapes, *op.output_shapes)
+    shapes = op.shapes
     plain = [
-        form or tuple(range(len(own or ())))
-        for form, own in zip((*whole.inputs, *whole.outputs), shapes, strict=True)
+        form or tuple(range(len(own or ()))) for form, own in zip(whole.forms, shapes, strict=True)
     ]
     grouped = {main_axis(dim): dim for dim in compact(order)}
     dims = tuple(grouped.get(main_axis(dim), dim) for dim in plain[slot])
@@ -535,8 +516,7 @@ def _product(op: Op, whole: Mode, slot: int, order: Order, shape: Shape) -> Mode
             moved_to(cut.get(names[a], a), a) if a >= 0 and own[a] != 1 else a for a in every
         )
         forms.append(None if new == tuple(range(len(own))) else new)
-    count = len(op.inputs)
-    mode = mode_of(op, whole.attributes, tuple(forms[:count]), tuple(forms[count:]))
+    mode = mode_of(op, whole.attributes, forms)
     return replace(mode, entries=whole.entries, operands=whole.operands, type=whole.type)
 
 
@@ -572,7 +552,7 @@ def _batches(op: Op, slot: int, order: Order) -> Iterator[Mode]:
     the other operand does not have.  A Gemm becomes a MatMul, behind which its bias is added.
     """
     letters, count = _letters(op) or {}, len(op.inputs)
-    shapes = [shape or () for shape in (*op.input_shapes, *op.output_shapes)]
+    shapes = [shape or () for shape in op.shapes]
     names = {n: own[len(own) - len(shapes[n]) :] for n, own in letters.items()}
     scaled = any(op.attributes.get(name, 1) != 1 for name in ("alpha", "beta"))
     old = op.type == "Gemm" and op.opset < BROADCASTS
@@ -596,7 +576,7 @@ def _batches(op: Op, slot: int, order: Order) -> Iterator[Mode]:
             centre = axes.get("k" if n == batch else kept, -1)
             forms[n] = (*front, centre, dim_of(back, shapes[n])) if axes else None
         forms[matrix] = names[matrix].index(kept), names[matrix].index("k")
-        mode = mode_of(op, {}, tuple(forms[:count]), (forms[count],))
+        mode = mode_of(op, {}, forms)
         operands = (matrix, batch, 2) if op.has(2) else (matrix, batch)
         yield replace(mode, operands=operands, type="MatMul" if op.type == "Gemm" else "")
 

@@ -25,8 +25,8 @@ Forms: TypeAlias = tuple[Form | None, ...]
 """The form of each operand or result; None for one that stays as it is."""
 
 
-Required: TypeAlias = tuple[Forms, Forms, OperandLayouts | None]
-"""The forms of operands and of results, and how an op is written then."""
+Required: TypeAlias = tuple[Forms, OperandLayouts | None]
+"""The forms of operands, then results, and how an op is written then."""
 
 
 def required(op: Op, requirements: Requirements) -> Required | None:
@@ -86,24 +86,24 @@ def in_layouts(op: Op, wanted: OperandLayouts) -> Required | None:
     """Return how an op runs in given layouts; see :func:`required`."""
     if op.layouts is None and _is_open(op, wanted):
         return None
-    before, after = [], []
-    inputs, outputs = list[Form | None](), list[Form | None]()
-    for n in range(len(op.inputs)):
-        written, shape = written_input(op, n), op.shape(n)
-        needed = unnamed(written, wanted.input(n)) if op.has(n) else written
-        inputs.append(_form(op, written, needed, shape))
-        before.append(written if inputs[-1] is None else needed)
-    for n, shape in enumerate(op.output_shapes):
-        written = written_output(op, n)
-        needed = unnamed(written, wanted.output(n))
-        outputs.append(_form(op, written, needed, shape))
-        after.append(written if outputs[-1] is None else needed)
+    count = len(op.inputs)
+    slots = [
+        (own := written_input(op, n), wanted.input(n) if op.has(n) else own, op.shape(n))
+        for n in range(count)
+    ]
+    results = enumerate(op.output_shapes)
+    slots += [(written_output(op, n), wanted.output(n), shape) for n, shape in results]
+    forms, found = list[Form | None](), list[Layout | None]()
+    for written, asked, shape in slots:
+        needed = unnamed(written, asked)
+        forms.append(_form(op, written, needed, shape))
+        found.append(written if forms[-1] is None else needed)
     if operand_axes(op) is None and op.layouts is None:
         return None
     layouts = op.layouts
-    if any(form is not None for form in (*inputs, *outputs)):
-        layouts = OperandLayouts(tuple(before), tuple(after))
-    return tuple(inputs), tuple(outputs), _unless_plain(op, layouts)
+    if any(form is not None for form in forms):
+        layouts = OperandLayouts(tuple(found[:count]), tuple(found[count:]))
+    return tuple(forms), _unless_plain(op, layouts)
 
 
 def _is_open(op: Op, wanted: OperandLayouts) -> bool:

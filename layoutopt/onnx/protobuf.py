@@ -173,7 +173,7 @@ def array(tensor: TensorProto) -> Array | None:
     from onnx import TensorProto, numpy_helper
 
     external = tensor.data_location == TensorProto.EXTERNAL
-    if external or element_count(tensor) > SMALL:
+    if external or prod(tensor.dims) > SMALL:
         return None
     try:
         return numpy_helper.to_array(tensor)
@@ -184,16 +184,11 @@ def array(tensor: TensorProto) -> Array | None:
         raise InputError(f"tensor {tensor.name!r}: unknown ONNX element type {kind}") from None
 
 
-def element_count(tensor: TensorProto) -> int:
-    """Return the number of elements of a tensor."""
-    return prod(tensor.dims)
-
-
 def drop_data(graph: GraphProto) -> None:
     """Empty large tensors of a graph, of which only shapes matter."""
     values = (a.t for node in graph.node for a in node.attribute if a.HasField("t"))
     for tensor in (*graph.initializer, *values):
-        if element_count(tensor) > SMALL:
+        if prod(tensor.dims) > SMALL:
             for field in DATA_FIELDS:
                 tensor.ClearField(field)
 

@@ -6,7 +6,6 @@ Shapes are declared, or measured in one run.  Each node enters by its op type.
 from __future__ import annotations
 
 import logging
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutopt.base.errors import InputError, errors_at
-from layoutopt.base.files import read_utf8
+from layoutopt.base.files import parse_toml, read_utf8
 from layoutopt.base.numbers import exact_decimal
 from layoutopt.conversion.rules.builder import Attractions, Build, GraphBuilder, Node, Use
 from layoutopt.conversion.rules.gradients import flat, opaque
@@ -326,14 +325,8 @@ def read_attractions(path: str | Path | None = None) -> Attractions:
 
 def _entries(raw: bytes, file: str) -> dict[str, Decimal]:
     """Return the entries of a TOML document by dotted key."""
-    try:
-        document = tomllib.loads(raw.decode(), parse_float=Decimal)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not TOML ({error})", file=file) from None
-    except RecursionError:
-        raise InputError("the TOML is nested too deeply", file=file) from None
     entries: dict[str, Decimal] = {}
-    for table, members in document.items():
+    for table, members in parse_toml(raw, file, Decimal).items():
         if not isinstance(members, dict):
             raise InputError("must stand in a table, as in [matmul]", table, file)
         for key, value in members.items():

@@ -97,29 +97,29 @@ def as_runtimes_read(model: ModelProto) -> tuple[ModelProto, list[str]]:
     """
     from onnx import helper
 
-    def surplus(model: ModelProto) -> list[NodeProto]:
-        meant = (node for node in all_nodes(model.graph) if type_of(node) == "Identity")
-        return [node for node in meant if len(node.input) > 1]
-
-    def unstated(model: ModelProto) -> list[NodeProto]:
-        every = all_nodes(model.graph)
-        meant = (node for node in every if type_of(node) == "MeanVarianceNormalization")
-        return [node for node in meant if not node.attribute]
+    def meant(model: ModelProto) -> list[NodeProto]:
+        kinds = ((type_of(node), node) for node in all_nodes(model.graph))
+        return [
+            node
+            for kind, node in kinds
+            if (kind == "Identity" and len(node.input) > 1)
+            or (kind == "MeanVarianceNormalization" and not node.attribute)
+        ]
 
     standard = any(is_standard(node.domain) for node in all_nodes(model.graph))
     told = standard or "" in versions_of(model) or not model.graph.node
-    if told and not surplus(model) and not unstated(model):
+    if told and not meant(model):
         return model, []
-    new = copied(model)
+    new, notes = copied(model), []
     if not told:
         new.opset_import.append(helper.make_opsetid("", LATEST))
-    notes = []
-    for node in surplus(new):
-        names = ", ".join(map(repr, node.input[1:]))
-        del node.input[1:]
-        notes.append(f"{title(node)}: it has one input, and does not read {names}")
-    for node in unstated(new):
-        node.attribute.append(helper.make_attribute("axes", [0, 2, 3]))
+    for node in meant(new):
+        if node.op_type == "Identity":
+            names = ", ".join(map(repr, node.input[1:]))
+            del node.input[1:]
+            notes.append(f"{title(node)}: it has one input, and does not read {names}")
+        else:
+            node.attribute.append(helper.make_attribute("axes", [0, 2, 3]))
     return new, notes
 
 

@@ -18,7 +18,6 @@ from layoutopt.onnx.protobuf import (
     copied,
     copied_except,
     drop_data,
-    element_count,
     graphs,
     set_items,
     sparse_as_inputs,
@@ -68,7 +67,7 @@ def bare_model(model: ModelProto) -> ModelProto:
     held = overridable(model)
     for tensor in model.graph.initializer:
         if tensor.name not in held:
-            large = element_count(tensor) > SMALL
+            large = prod(tensor.dims) > SMALL
             copied_except(tensor, bare.graph.initializer.add(), *(DATA_FIELDS if large else ()))
     for graph in graphs(bare.graph):
         drop_data(graph)
@@ -97,7 +96,7 @@ def without_weights(model: ModelProto) -> ModelProto:
     light.ir_version = min(max(model.ir_version, SINCE_OVERRIDABLE), onnx.IR_VERSION)
     inputs = {value.name for value in model.graph.input}
     for tensor in model.graph.initializer:
-        if element_count(tensor) <= SMALL:
+        if prod(tensor.dims) <= SMALL:
             light.graph.initializer.append(tensor)
         elif tensor.name not in inputs:
             _add_input(light.graph, tensor.name, tensor)
@@ -126,7 +125,7 @@ def light_model(model: ModelProto, weights: dict[str, TensorProto]) -> ModelProt
     light = _without_initialisers(model, (), ("node",))
     held = overridable(model)
     for tensor in model.graph.initializer:
-        if tensor.name in held or element_count(tensor) <= SMALL:
+        if tensor.name in held or prod(tensor.dims) <= SMALL:
             light.graph.initializer.append(tensor)
         else:
             add_weight(light.graph, tensor.name, tensor, weights)
@@ -187,7 +186,7 @@ def read_values(constant: Constant | SparseTensorProto, name: str) -> NDArray[An
 def _large_value(node: NodeProto) -> TensorProto | None:
     """Return the value of a node that makes a large constant, else None."""
     attribute = _constant_attribute(node, "value")
-    large = attribute is not None and element_count(attribute.t) > SMALL
+    large = attribute is not None and prod(attribute.t.dims) > SMALL
     return attribute.t if large else None
 
 

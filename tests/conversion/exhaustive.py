@@ -235,7 +235,7 @@ def _every_way(
 
 
 def _permutations(op: Op) -> list[Mode]:
-    same = mode_of(op, op.attributes, (None,) * len(op.inputs), (None,) * len(op.outputs))
+    same = mode_of(op, op.attributes, (None,) * (len(op.inputs) + len(op.outputs)))
     rank = operator_of(op).rank(op)
     if operator_of(op).each_alone:
         ways = [same]
@@ -255,7 +255,7 @@ def _permutations(op: Op) -> list[Mode]:
             )
             for side, shapes in ((way.inputs, op.input_shapes), (way.outputs, op.output_shapes))
         )
-        ways.append(mode_of(op, way.attributes, inputs, outputs))
+        ways.append(mode_of(op, way.attributes, (*inputs, *outputs)))
     for axes in permutations(range(rank)) if op.type == "MatMul" else ():
         order = order_of(axes, op.output_shapes[0] or ())
         ways += further_modes(op, len(op.inputs), order, ways[:1])

@@ -118,7 +118,7 @@ def _axis(op: Op, name: str, number: int, shape: Shape | None) -> Mapping[str, A
 
 def tied_rank(op: Op) -> int | None:
     """Return the largest rank of what shares a layout; None if some rank does not fit."""
-    slots = zip((*op.inputs, *op.outputs), (*op.input_shapes, *op.output_shapes), strict=True)
+    slots = zip((*op.inputs, *op.outputs), op.shapes, strict=True)
     shapes = [shape for name, shape in slots if name]
     ranks = [len(shape) for shape in shapes if shape is not None]
     most = max(ranks, default=0)
@@ -134,7 +134,7 @@ def tied(op: Op, permutation: Permutation) -> Remapped:
     if attributes != op.attributes and "told" not in attributes:
         raise RemapError(f"{op}: the axis of its rounds must stay where it is")
     bare = tuple(a - (a > axis) for a in permutation if a != axis)
-    every = (*op.input_shapes, *op.output_shapes)
+    every = op.shapes
     forms = [
         None if s is None else permutation if len(s) == len(permutation) else bare for s in every
     ]

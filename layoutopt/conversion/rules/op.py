@@ -144,6 +144,11 @@ class Op:
     def __str__(self) -> str:
         return f"{self.type} {self.name!r}" if self.name else self.type
 
+    @property
+    def shapes(self) -> tuple[Shape | None, ...]:
+        """The shapes of its inputs, then of its outputs."""
+        return (*self.input_shapes, *self.output_shapes)
+
     def places(self) -> Iterator[tuple[Body, range, range]]:
         """Yield each body with the places of its inputs among results, and outputs among inputs."""
         first = len(self.outputs) - sum(body.inputs for body in self.bodies)

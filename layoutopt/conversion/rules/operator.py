@@ -51,6 +51,11 @@ class Remapped:
     type: str = ""  # the type of op that it becomes, `""` for the same
 
 
+def unpermuted(op: Op) -> Remapped:
+    """Return an op as it is written."""
+    return Remapped(dict(op.attributes), (None,) * len(op.inputs), (None,) * len(op.outputs))
+
+
 def fitted(permutation: Permutation, rank: int) -> Permutation | None:
     """Return the permutation for an operand that is broadcast, None if it can stay as it is.
 
@@ -287,9 +292,7 @@ class Operator:
         except LayoutError as error:
             raise LayoutError(f"{op}: {error.reason}") from None
         if is_identity(order):
-            return Remapped(
-                dict(op.attributes), (None,) * len(op.inputs), (None,) * len(op.outputs)
-            )
+            return unpermuted(op)
         if self.reason:
             raise RemapError(f"{op}: {self.reason}")
         if op.layouts is not None:
