@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isqrt, prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -79,27 +79,19 @@ class Part:
     results: list[str]  # the names of what is wanted of them
 
 
+@dataclass
 class Folding:
-    """What is to be computed of a graph, and the nodes that then go.
+    """What is to be computed of a graph, and the nodes that then go."""
 
-    Its nodes come in order; ``constants`` are those that they may read, ``kept`` the names that
-    are read from outside, and ``barred`` results that could not be computed.
-    """
-
-    def __init__(
-        self,
-        nodes: Sequence[NodeProto],
-        constants: Mapping[str, Known],
-        types: Mapping[str, TypeProto | None],
-        kept: set[str],
-        barred: Container[str],
-    ) -> None:
-        self.nodes, self.constants, self.types, self.kept = nodes, constants, types, kept
-        self.barred = barred
-        self.large: dict[str, int] = {}
-        self.unknown: set[str] = set()
-        self.maker: dict[str, int] = {}
-        self.joined: dict[str, str] = {}
+    nodes: Sequence[NodeProto]  # in order
+    constants: Mapping[str, Known]  # those that nodes may read
+    types: Mapping[str, TypeProto | None]
+    kept: set[str]  # names that are read from outside
+    barred: Container[str]  # results that could not be computed
+    large: dict[str, int] = field(default_factory=dict)
+    unknown: set[str] = field(default_factory=set)
+    maker: dict[str, int] = field(default_factory=dict)
+    joined: dict[str, str] = field(default_factory=dict)
 
     def parts(self) -> tuple[list[Part], set[int]]:
         """Return what is to be computed, and the numbers of the nodes that then go."""
@@ -258,112 +250,105 @@ Entries: TypeAlias = NDArray[Any]
 """Numbers, names of open sizes, and None; an array of objects with at most one axis."""
 
 
-def entries_of(
-    nodes: Sequence[NodeProto],
-    types: Mapping[str, TypeProto | None],
-    values: Mapping[str, NDArray[Any]],
-) -> dict[str, Entries]:
-    """Return what is known of results that are made of sizes of tensors, by name."""
-    entries: dict[str, Entries] = {}
-    for node in nodes:
-        if not is_standard(node.domain) or not node.input or len(node.output) != 1:
-            continue
-        found = _entries(node, types, values, entries)
-        if found is not None and found.size <= SMALL:
-            entries[node.output[0]] = found
-    return entries
+@dataclass
+class KnownSizes:
+    """What is known of results of nodes that are made of sizes of tensors."""
 
+    types: Mapping[str, TypeProto | None]
+    values: Mapping[str, NDArray[Any]]  # small constants by name
+    entries: dict[str, Entries] = field(default_factory=dict)
 
-def known_sizes(entries: Entries | None, kind: TypeProto | None) -> NDArray[Any] | None:
-    """Return entries as numbers of a type if all of them are."""
-    if entries is None or not all(isinstance(size, int) for size in entries.reshape(-1)):
-        return None
-    name = type_name(kind.tensor_type.elem_type) if kind else ""
-    return entries.astype(name if name in INTEGERS else "int64")
+    def add(self, nodes: Sequence[NodeProto]) -> None:
+        """Follow the results of nodes, which come in order."""
+        for node in nodes:
+            if not is_standard(node.domain) or not node.input or len(node.output) != 1:
+                continue
+            found = self._result(node)
+            if found is not None and found.size <= SMALL:
+                self.entries[node.output[0]] = found
 
-
-def reshape_target(
-    node: NodeProto, types: Mapping[str, TypeProto | None], entries: Mapping[str, Entries]
-) -> NDArray[np.int64] | None:
-    """Return the constant that a Reshape may take for a shape that is partly open.
-
-    Open sizes are written as 0 where the operand has the same ones in their places, else one as -1.
-    """
-    wanted = _of(node.input[1], types, {}, entries) if len(node.input) > 1 else None
-    if node.op_type != "Reshape" or wanted is None or wanted.ndim != 1:
-        return None
-    if any(a.name == "allowzero" and a.i for a in node.attribute):
-        return None
-    target = written_sizes([*wanted], shape_of(types.get(node.input[0])) or ())
-    opened = [n for n, size in zip(target or (), wanted, strict=False) if not isinstance(size, int)]
-    if target is None or not opened or (-1 in opened and 0 in target):
-        return None  # beside a size that may be 0, one cannot be left open
-    return np.array(target, np.int64)
-
-
-def _entries(
-    node: NodeProto,
-    types: Mapping[str, TypeProto | None],
-    values: Mapping[str, NDArray[Any]],
-    entries: Mapping[str, Entries],
-) -> Entries | None:
-    """Return what is known of a node's result; None if it does not hold sizes."""
-    attributes = {a.name: a.i for a in node.attribute}
-    if node.op_type == "Shape":
-        shape = shape_of(types.get(node.input[0]))
-        if shape is None:
+    def numbers(self, name: str) -> NDArray[Any] | None:
+        """Return a result if all of it is known."""
+        entries, kind = self.entries.get(name), self.types.get(name)
+        if entries is None or not all(isinstance(size, int) for size in entries.reshape(-1)):
             return None
-        part = shape[attributes.get("start", 0) : attributes.get("end", len(shape))]
-        return _array(part)
-    if node.op_type == "Concat":
-        parts = [_of(name, types, values, entries) for name in node.input]
-        if any(part is None or part.ndim != 1 for part in parts):
-            return None
-        found = np.concatenate([part for part in parts if part is not None])
-        return found if any(size is not None for size in found) else None
-    data = entries.get(node.input[0])
-    if data is None:
-        return None
-    others = [values.get(name) if name else None for name in node.input[1:]]
-    if any(name and other is None for name, other in zip(node.input[1:], others, strict=True)):
-        return None
-    if node.op_type == "Gather" and data.ndim == 1 and others[0] is not None:
-        indices = others[0]
-        inside = indices.ndim <= 1 and np.all((indices >= -len(data)) & (indices < len(data)))
-        if not inside:
-            return None
-        return _array([data[int(k)] for k in indices.reshape(-1)]).reshape(indices.shape)
-    if node.op_type == "Slice" and data.ndim == 1 and 2 <= len(others) <= 4:
-        bounds = [None if other is None else int(other.reshape(-1)[0]) for other in others]
-        start, stop, _, step = [*bounds, None, None][:4]
-        if start is None or stop is None:
-            return None
-        return data[[*sliced(len(data), start, stop, step or 1)]]
-    if node.op_type == "Cast":
-        kind = type_name(attributes["to"])
-        if kind not in INTEGERS:
-            return None
-        numbers = [size for size in data.flat if isinstance(size, int)]
-        return data if all(abs(size) <= np.iinfo(kind).max for size in numbers) else None
-    if node.op_type == "Squeeze" and data.size == 1:
-        return data.reshape(())
-    return data.reshape(1) if node.op_type == "Unsqueeze" and data.ndim == 0 else None
+        element = type_name(kind.tensor_type.elem_type) if kind else ""
+        return entries.astype(element if element in INTEGERS else "int64")
 
+    def reshape_target(self, node: NodeProto) -> NDArray[np.int64] | None:
+        """Return the constant that a Reshape may take for a shape that is partly open.
 
-def _of(
-    name: str,
-    types: Mapping[str, TypeProto | None],
-    values: Mapping[str, NDArray[Any]],
-    entries: Mapping[str, Entries],
-) -> Entries | None:
-    """Return what is known of a list of sizes, at least how many there are."""
-    if name in entries:
-        return entries[name]
-    if name in values:
-        return values[name].astype(object) if values[name].dtype.name in INTEGERS else None
-    count = elements_of(shape_of(types.get(name)))
-    is_list = count is not None and count <= SMALL and len(shape_of(types.get(name)) or ()) == 1
-    return _array([None] * (count or 0)) if is_list else None
+        Open sizes are 0 where the operand has the same ones in their places, else one is -1.
+        """
+        wanted = self._of(node.input[1], constant=False) if len(node.input) > 1 else None
+        if node.op_type != "Reshape" or wanted is None or wanted.ndim != 1:
+            return None
+        if any(a.name == "allowzero" and a.i for a in node.attribute):
+            return None
+        target = written_sizes([*wanted], shape_of(self.types.get(node.input[0])) or ())
+        pairs = zip(target or (), wanted, strict=False)
+        opened = [new for new, size in pairs if not isinstance(size, int)]
+        if target is None or not opened or (-1 in opened and 0 in target):
+            return None  # beside a size that may be 0, one cannot be left open
+        return np.array(target, np.int64)
+
+    def _result(self, node: NodeProto) -> Entries | None:
+        """Return what is known of a node's result; None if it does not hold sizes."""
+        attributes = {a.name: a.i for a in node.attribute}
+        if node.op_type == "Shape":
+            shape = shape_of(self.types.get(node.input[0]))
+            if shape is None:
+                return None
+            part = shape[attributes.get("start", 0) : attributes.get("end", len(shape))]
+            return _array(part)
+        if node.op_type == "Concat":
+            parts = [self._of(name) for name in node.input]
+            if any(part is None or part.ndim != 1 for part in parts):
+                return None
+            found = np.concatenate([part for part in parts if part is not None])
+            return found if any(size is not None for size in found) else None
+        data = self.entries.get(node.input[0])
+        if data is None:
+            return None
+        others = [self.values.get(name) if name else None for name in node.input[1:]]
+        if any(name and other is None for name, other in zip(node.input[1:], others, strict=True)):
+            return None
+        if node.op_type == "Gather" and data.ndim == 1 and others[0] is not None:
+            indices = others[0]
+            inside = indices.ndim <= 1 and np.all((indices >= -len(data)) & (indices < len(data)))
+            if not inside:
+                return None
+            return _array([data[int(k)] for k in indices.reshape(-1)]).reshape(indices.shape)
+        if node.op_type == "Slice" and data.ndim == 1 and 2 <= len(others) <= 4:
+            bounds = [None if other is None else int(other.reshape(-1)[0]) for other in others]
+            start, stop, _, step = [*bounds, None, None][:4]
+            if start is None or stop is None:
+                return None
+            return data[[*sliced(len(data), start, stop, step or 1)]]
+        if node.op_type == "Cast":
+            kind = type_name(attributes["to"])
+            if kind not in INTEGERS:
+                return None
+            numbers = [size for size in data.flat if isinstance(size, int)]
+            return data if all(abs(size) <= np.iinfo(kind).max for size in numbers) else None
+        if node.op_type == "Squeeze" and data.size == 1:
+            return data.reshape(())
+        return data.reshape(1) if node.op_type == "Unsqueeze" and data.ndim == 0 else None
+
+    def _of(self, name: str, constant: bool = True) -> Entries | None:
+        """Return what is known of a list of sizes, at least how many there are.
+
+        Values of a ``constant`` count if asked for.
+        """
+        if name in self.entries:
+            return self.entries[name]
+        if constant and name in self.values:
+            value = self.values[name]
+            return value.astype(object) if value.dtype.name in INTEGERS else None
+        shape = shape_of(self.types.get(name)) or ()
+        count = elements_of(shape)
+        is_list = count is not None and count <= SMALL and len(shape) == 1
+        return _array([None] * (count or 0)) if is_list else None
 
 
 def _array(sizes: Sequence[int | str | None]) -> Entries:

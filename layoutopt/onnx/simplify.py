@@ -27,16 +27,20 @@ from layoutopt.onnx.constant_folding import (
     LARGEST_PRODUCT,
     Folding,
     Known,
+    KnownSizes,
     computed,
-    entries_of,
-    known_sizes,
-    reshape_target,
 )
-from layoutopt.onnx.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.onnx.folding import known_values, shape_value
 from layoutopt.onnx.inference import count_from_the_first, with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
-from layoutopt.onnx.names import NetworkNames, rename, unshadow
+from layoutopt.onnx.names import (
+    NetworkNames,
+    NodeKeys,
+    attributes_key,
+    only_passes,
+    rename,
+    unshadow,
+)
 from layoutopt.onnx.protobuf import (
     SMALL,
     all_nodes,
@@ -619,12 +623,13 @@ class _Simplifier:
         """Put results that are known in the place of the nodes that compute them."""
         results: dict[str, NDArray[Any]] = {}
         fixed = {value.name for value in graph.output} | self.pinned
-        entries = entries_of(graph.node, self.types, scope.values)
+        sizes = KnownSizes(self.types, scope.values)
+        sizes.add(graph.node)
         gone = set()
         for k, node in enumerate(graph.node):
-            self._settle_reshape(graph, node, entries)
+            self._settle_reshape(graph, node, sizes)
             self._settle_range(graph, node, scope)
-            value = known_sizes(entries.get(node.output[0]), self.types.get(node.output[0]))
+            value = sizes.numbers(node.output[0])
             if node.op_type == "Size" and self.keys.is_standard(node):
                 value = shape_value(node, shape_of(self.types.get(node.input[0])))
             if value is not None:
@@ -676,13 +681,9 @@ class _Simplifier:
         set_items(graph.node, nodes)
         self.again = True
 
-    def _settle_reshape(
-        self, graph: GraphProto, node: NodeProto, entries: Mapping[str, NDArray[Any]]
-    ) -> None:
+    def _settle_reshape(self, graph: GraphProto, node: NodeProto, sizes: KnownSizes) -> None:
         """Let a Reshape read a constant where at most one size is open to it."""
-        target = None
-        if self.keys.is_standard(node):
-            target = reshape_target(node, self.types, entries)
+        target = sizes.reshape_target(node) if self.keys.is_standard(node) else None
         if target is not None:
             name = self.names.fresh(f"{node.input[1]}_value")
             self._add_constant(graph, name, target)

@@ -14,9 +14,8 @@ from layoutopt.conversion.rules.op import NARROW, Op
 from layoutopt.conversion.rules.registry import parameter_places
 from layoutopt.layout.factors import padded_axes
 from layoutopt.layout.reshape import written_sizes
-from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import LayoutFunctions
-from layoutopt.onnx.names import NetworkNames, rename
+from layoutopt.onnx.names import NetworkNames, attributes_key, rename
 from layoutopt.onnx.protobuf import all_nodes, bodies, copied_except, names_read, set_items
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
@@ -125,7 +124,7 @@ class _Writer:
             for name in graph.tensors
             if name not in source.graph.tensors
         }
-        notes = _noted(source)
+        notes = self._noted()
         noted = [op for op in graph.ops if op.name in source.ops] if notes else []
         noted = [op for op in noted if not notes.isdisjoint(source.ops[op.name].outputs)]
         self.annotated = {name for op in noted for name in op.outputs}
@@ -134,11 +133,11 @@ class _Writer:
             for op in fewer_reshapes(graph, source.ops, self.annotated)
             if op.type != HELD and op.outputs[0] not in source.constants  # it is there as it was
         ]
-        self.kinds = _element_types(source, conversion)
+        self.kinds = self._element_types()
         self.ops: dict[str, list[Op]] = {}
         # New ones by scope and value, which nodes read as axes, pads, shapes and the like.
         self.initialisers: dict[str, dict[Hashable, TensorProto]] = {}
-        for op in _with_kernels(left, source.ops, graph, self.kinds):
+        for op in self._with_kernels(left):
             self.ops.setdefault(op.scope, []).append(op)
 
     def write(
@@ -152,7 +151,7 @@ class _Writer:
 
         ``given`` and ``returned`` are the inputs and outputs of a body, as in the conversion.
         """
-        source, conversion, proto = self.source, self.conversion, self.source.scopes[scope]
+        conversion, proto = self.conversion, self.source.scopes[scope]
         copied_except(proto, target, "node", "initializer", "value_info")
         ops = self.ops.get(scope, [])
         nodes = [self._node(op) for op in ops]
@@ -173,7 +172,7 @@ class _Writer:
         self._write_constants(scope, read, target)
         target.node.extend(nodes)
         target.initializer.extend(self.initialisers.get(scope, {}).values())
-        _annotate(source, ops, self.new, target)
+        self._annotate(ops, target)
         tensors = conversion.graph.tensors
         target.value_info.extend(
             value
@@ -181,8 +180,7 @@ class _Writer:
             if value.name in tensors and tensors[value.name].scope == scope
         )
         told = {value.name for value in (*proto.value_info, *proto.output)}
-        others = _new_values(source, conversion.graph, ops, self.new, self.kinds, told)
-        target.value_info.extend(others)
+        target.value_info.extend(self._new_values(ops, told))
         for value in (*target.input, *target.output):
             shape = tensors[value.name].shape if value.name in conversion.freed else None
             if shape is not None:
@@ -324,7 +322,7 @@ class _Writer:
         own = {n: x for n, x in source.constants.items() if tensors[n].scope == scope}
         notes = proto.quantization_annotation
         read = read | {x.value for note in notes for x in note.quant_parameter_tensor_names}
-        read |= _noted(source)
+        read |= self._noted()
         nodes = {n: x for n, x in own.items() if isinstance(x, NodeProto)}
         for name in reversed(nodes):
             if name in read:
@@ -365,6 +363,89 @@ class _Writer:
         target.initializer.append(shape)
         target.node.append(transform_fill(constant, shape, own))
 
+    def _element_types(self) -> dict[str, str]:
+        """Return the element types of tensors of a new graph, where they are known."""
+        source, conversion = self.source, self.conversion
+        found = dict(source.element_types)
+        found |= {name: found.get(how.source, "") for name, how in conversion.relaid.items()}
+        for op in sorted(conversion.graph.ops, key=lambda op: op.name not in source.ops):
+            before = source.ops.get(op.name)
+            olds = [op.inputs[0]] * len(op.outputs) if before is None else before.outputs
+            for name, old in zip(op.outputs, olds, strict=True):
+                found[name] = found.get(old, "")
+        return found
+
+    def _with_kernels(self, ops: Sequence[Op]) -> list[Op]:
+        """Return ops, those that a conversion adds as ones that runtimes have for elements."""
+        graph = self.conversion.graph
+        squeezed: dict[str, str] = {}
+        found = list[Op]()
+        for op in ops:
+            kind = "" if op.name in self.source.ops else self.kinds.get(op.inputs[0], "")
+            if kind in UNSQUEEZED and op.type == "Squeeze":
+                squeezed[op.outputs[0]] = op.inputs[0]
+            elif kind in UNSQUEEZED and op.type == "Unsqueeze":
+                op = _transposing(op, squeezed.get(op.inputs[0], op.inputs[0]), graph)
+            elif kind in NARROW and op.type in ("Identity", "Reshape"):
+                op = _transposing(op, op.inputs[0], graph)
+            found.append(op)
+        read = {name for op in found for name in op.inputs} | {*graph.outputs}
+        return [op for op in found if op.outputs[0] in read or op.outputs[0] not in squeezed]
+
+    def _new_values(self, ops: Iterable[Op], told: Container[str]) -> Iterator[ValueInfoProto]:
+        """Yield types of new results of ops that ONNX cannot infer the types of.
+
+        Of what a loop carries it infers no rank, which a transpose behind the loop may have told.
+        It takes unknown ranks of an Attention's operands for 0, which a type that is left out may
+        tell.
+        """
+        from onnx import TensorProto, helper
+
+        source, graph = self.source, self.conversion.graph
+        names = input_names(source.model.graph)
+        attended = {name for op in graph.ops if op.type == "Attention" for name in op.inputs}
+        for op in ops:
+            before = source.ops.get(op.name, op)
+            hidden = "::" in before.type or before.type == "Loop"
+            results = len(op.outputs) - sum(body.inputs for body in op.bodies)
+            for name, old in zip(op.outputs[:results], before.outputs, strict=False):
+                kind = self.kinds.get(name)
+                moved = hidden and (name != old or op.layouts != before.layouts)
+                if (moved or name in attended) and name not in told and kind:
+                    number = TensorProto.DataType.Value(kind.upper())
+                    shape = graph.tensors[name].shape
+                    sizes = shape and [
+                        x if isinstance(x, int) or x in names else None for x in shape
+                    ]
+                    yield helper.make_tensor_value_info(self.new.get(name, name), number, sizes)
+
+    def _annotate(self, ops: Iterable[Op], target: GraphProto) -> None:
+        """Let annotations of tensors that are there in another layout only name these."""
+        made = {
+            old: self.new.get(name, name)
+            for op in ops
+            if op.name in self.source.ops
+            for old, name in zip(self.source.ops[op.name].outputs, op.outputs, strict=True)
+        }
+        there = {name for node in target.node for name in node.output}
+        for note in target.quantization_annotation:
+            names = list(self._before_transposes(note.tensor_name))
+            name = next((name for name in names if name in there or name in made), names[-1])
+            note.tensor_name = name if name in there else made.get(name, name)
+
+    def _noted(self) -> set[str]:
+        """Return the tensors that annotations speak of, and what these are transposed from."""
+        scopes = self.source.scopes.values()
+        every = (note for graph in scopes for note in graph.quantization_annotation)
+        return {name for note in every for name in self._before_transposes(note.tensor_name)}
+
+    def _before_transposes(self, name: str) -> Iterator[str]:
+        """Yield a tensor, and what it is transposed from."""
+        yield name
+        while (op := self.source.graph.producer(name)) is not None and op.type == "Transpose":
+            name = op.inputs[0]
+            yield name
+
 
 def _dtype_of(element_type: str) -> Any:
     """Return NumPy's type of elements, by what ONNX calls it."""
@@ -392,103 +473,6 @@ def _once(nodes: Iterable[NodeProto], outputs: Container[str]) -> Iterator[NodeP
 
 MADE_ONCE = ("ConstantOfShape", "DequantizeLinear", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
 """Op types that the simplification makes copies of."""
-
-
-def _annotate(
-    source: OnnxSource, ops: Iterable[Op], new: Mapping[str, str], target: GraphProto
-) -> None:
-    """Let annotations of tensors that are there in another layout only name these."""
-    made = {
-        old: new.get(name, name)
-        for op in ops
-        if op.name in source.ops
-        for old, name in zip(source.ops[op.name].outputs, op.outputs, strict=True)
-    }
-    there = {name for node in target.node for name in node.output}
-    for note in target.quantization_annotation:
-        names = list(_before_transposes(source, note.tensor_name))
-        name = next((name for name in names if name in there or name in made), names[-1])
-        note.tensor_name = name if name in there else made.get(name, name)
-
-
-def _noted(source: OnnxSource) -> set[str]:
-    """Return the names of tensors that annotations speak of, and of what these are transposed."""
-    every = (note for graph in source.scopes.values() for note in graph.quantization_annotation)
-    return {name for note in every for name in _before_transposes(source, note.tensor_name)}
-
-
-def _before_transposes(source: OnnxSource, name: str) -> Iterator[str]:
-    """Yield a tensor, and what it is transposed from."""
-    yield name
-    while (op := source.graph.producer(name)) is not None and op.type == "Transpose":
-        name = op.inputs[0]
-        yield name
-
-
-def _new_values(
-    source: OnnxSource,
-    graph: ConversionGraph,
-    ops: Iterable[Op],
-    new: Mapping[str, str],
-    kinds: Mapping[str, str],
-    told: Container[str],
-) -> Iterator[ValueInfoProto]:
-    """Yield types of new results of ops that ONNX cannot infer the types of.
-
-    Of what a loop carries it infers no rank, which a transpose behind the loop may have told.
-    It takes unknown ranks of an Attention's operands for 0; a type that is left out may tell them.
-    """
-    from onnx import TensorProto, helper
-
-    names = input_names(source.model.graph)
-    attended = {name for op in graph.ops if op.type == "Attention" for name in op.inputs}
-    for op in ops:
-        before = source.ops.get(op.name, op)
-        hidden = "::" in before.type or before.type == "Loop"
-        results = len(op.outputs) - sum(body.inputs for body in op.bodies)
-        for name, old in zip(op.outputs[:results], before.outputs, strict=False):
-            kind = kinds.get(name)
-            moved = hidden and (name != old or op.layouts != before.layouts)
-            if (moved or name in attended) and name not in told and kind:
-                number = TensorProto.DataType.Value(kind.upper())
-                shape = graph.tensors[name].shape
-                sizes = shape and [x if isinstance(x, int) or x in names else None for x in shape]
-                yield helper.make_tensor_value_info(new.get(name, name), number, sizes)
-
-
-def _element_types(source: OnnxSource, conversion: Conversion) -> dict[str, str]:
-    """Return the element types of tensors of a new graph, where they are known."""
-    found = dict(source.element_types)
-    found |= {name: found.get(how.source, "") for name, how in conversion.relaid.items()}
-    for op in sorted(conversion.graph.ops, key=lambda op: op.name not in source.ops):
-        before = source.ops.get(op.name)
-        olds = [op.inputs[0]] * len(op.outputs) if before is None else before.outputs
-        for name, old in zip(op.outputs, olds, strict=True):
-            found[name] = found.get(old, "")
-    return found
-
-
-def _with_kernels(
-    ops: Sequence[Op], own: Container[str], graph: ConversionGraph, kinds: Mapping[str, str]
-) -> list[Op]:
-    """Return ops, those that a conversion adds as ones that runtimes have for their elements.
-
-    ``own`` are the names of ops that were there before, ``kinds`` the element types of tensors,
-    where they are known.
-    """
-    squeezed: dict[str, str] = {}
-    found = list[Op]()
-    for op in ops:
-        kind = "" if op.name in own else kinds.get(op.inputs[0], "")
-        if kind in UNSQUEEZED and op.type == "Squeeze":
-            squeezed[op.outputs[0]] = op.inputs[0]
-        elif kind in UNSQUEEZED and op.type == "Unsqueeze":
-            op = _transposing(op, squeezed.get(op.inputs[0], op.inputs[0]), graph)
-        elif kind in NARROW and op.type in ("Identity", "Reshape"):
-            op = _transposing(op, op.inputs[0], graph)
-        found.append(op)
-    read = {name for op in found for name in op.inputs} | {*graph.outputs}
-    return [op for op in found if op.outputs[0] in read or op.outputs[0] not in squeezed]
 
 
 def _transposing(op: Op, source: str, graph: ConversionGraph) -> Op:
