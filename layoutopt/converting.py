@@ -15,8 +15,7 @@ from layoutopt.base.errors import InputError, OptionError, SizeError
 from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
 from layoutopt.conversion.backends import backend_named
 from layoutopt.conversion.convert import SOLVERS, convert_graph, unconverted
-from layoutopt.conversion.cost_table import OpCosts, read_costs
-from layoutopt.conversion.costs import NO_TIMES, measured, parse_objective
+from layoutopt.conversion.cost_table import NO_TIMES, OpCosts, measured, parse_objective, read_costs
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements

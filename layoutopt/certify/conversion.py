@@ -22,8 +22,7 @@ from layoutopt.certificate.conversion import CertifiedOp, Need, Statement
 from layoutopt.certificate.refused import Refused, entry, listed
 from layoutopt.conversion.backends import backend_named
 from layoutopt.conversion.convert import state_graph
-from layoutopt.conversion.cost_table import OpCosts, costs_from
-from layoutopt.conversion.costs import parse_objective, tally
+from layoutopt.conversion.cost_table import OpCosts, costs_from, parse_objective, tally
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements

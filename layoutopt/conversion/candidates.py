@@ -27,7 +27,7 @@ from functools import cached_property
 from math import factorial
 from typing import TypeAlias
 
-from layoutopt.conversion.costs import OpPrice
+from layoutopt.conversion.cost_table import OpPrice
 from layoutopt.conversion.modes import VIEWS, Mode, Modes, as_written, further_modes
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.registry import computes_along_axes, operator_of

@@ -16,16 +16,16 @@ from layoutopt.base.errors import InputError, InternalError, OptionError
 from layoutopt.base.limits import Limits, Stopped
 from layoutopt.conversion.candidates import choices
 from layoutopt.conversion.carried import carried
-from layoutopt.conversion.cost_table import OpCosts
-from layoutopt.conversion.costs import (
+from layoutopt.conversion.cost_table import (
     NO_TIMES,
     Amounts,
+    OpCosts,
     OpTimes,
     measured,
     parse_objective,
     tally,
 )
-from layoutopt.conversion.costs import costs as costs_of
+from layoutopt.conversion.cost_table import costs as costs_of
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.heuristics import labels_of
 from layoutopt.conversion.labelling import labelling, proved, stated

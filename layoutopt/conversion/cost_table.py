@@ -15,18 +15,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from math import gcd
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from layoutopt.base.errors import InputError, errors_at
+from layoutopt.base.errors import InputError, OptionError, errors_at
 from layoutopt.base.files import named, parse_toml, read_utf8
 from layoutopt.base.numbers import exact_decimal
 from layoutopt.conversion.desired import Desired, parse_desired
-from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.graph import ConversionGraph, size_of
+from layoutopt.conversion.required import required
+from layoutopt.conversion.result import NO_TRANSFORMS, Tally
+from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.values import transposition
 
 PER_MICROSECOND = 10**9
 """Femtoseconds, in which times are counted, of a microsecond."""
@@ -125,3 +130,177 @@ def _only(given: Mapping[str, Any], known: set[str], place: str) -> None:
     for key in given:
         if key not in known:
             raise InputError(f"there is no {key!r}; known: {', '.join(sorted(known))}", place)
+
+
+def tally(
+    graph: ConversionGraph,
+    padding: Mapping[str, str] | None = None,
+    narrow: Mapping[str, Shape] | None = None,
+) -> Tally:
+    """Return what the transforms of a graph cost.
+
+    A transpose is one transform, and moves the bytes of its tensor, unless it is free: if axes
+    other than those of size 1 stay in their order, or its tensor is a constant, which is laid out
+    before the graph runs.  An op that pads blocks, or cuts padding off, is one together with its
+    transpose, and moves the bytes without the padding.  What runs in the rounds of a loop moves
+    its bytes in each.
+
+    ``padding`` has for each op that pads blocks, or cuts padding off, its transpose, "" without
+    one; ``narrow`` the shapes of tensors that are padded, without padding, by name.
+    """
+    constants = {name for name, tensor in graph.tensors.items() if tensor.kind == "constant"}
+    free, by_op = 0, dict[str, int]()
+    pads = padding or {}
+    partners = set(pads.values())
+    for op in graph.ops:
+        permutation = transposition(op)
+        if permutation is None:
+            if op.name in pads:
+                ends = (op.inputs[0], op.outputs[0])
+                sizes = (size_of(graph.tensors[n], (narrow or {}).get(n)) for n in ends)
+                by_op[op.name] = min(sizes)
+            continue
+        [name], [result] = op.inputs[:1], op.outputs
+        shape = graph.tensors[name].shape or ()
+        if name in constants:
+            constants.add(result)
+            free += 1
+        elif op.name in partners:
+            continue
+        elif (wide := [i for i in permutation if shape[i] != 1]) == sorted(wide):
+            free += 1
+        else:
+            by_op[op.name] = size_of(graph.tensors[name], (narrow or {}).get(name))
+    rounds = graph.rounds()
+    runs = {op.name: rounds[op.scope] for op in graph.ops if op.name in by_op}
+    by_op = {name: size * runs[name] for name, size in by_op.items()}
+    return Tally(len(by_op), sum(by_op.values()), free, by_op, sum(runs.values()))
+
+
+OpPrice: TypeAlias = tuple[int, int]
+"""What an op costs in a mode: femtoseconds, and 1 if it counts as changed, else 0."""
+
+
+class OpTimes:
+    """Costs of the ops of one graph by a table."""
+
+    def __init__(self, graph: ConversionGraph, costs: OpCosts) -> None:
+        self._graph, self._costs, self._rounds = graph, costs, graph.rounds()
+
+    def of(self, op: Op) -> Iterator[tuple[Desired, int]]:
+        """Yield the layouts that an op may run in, and the femtoseconds of all its rounds."""
+        lines = self._costs.of(op)
+        names = [name for name in (*op.inputs, *op.outputs) if name] if lines else []
+        size = sum(size_of(self._graph.tensors[name]) for name in names)
+        for line in lines:
+            yield line.desired, (line.fixed + line.per_byte * size) * self._rounds[op.scope]
+
+    def total(self) -> int:
+        """Return the femtoseconds that all ops take as they are written."""
+        return sum(map(self.written, self._graph.ops))
+
+    def written(self, op: Op) -> int:
+        """Return what an op takes as it is written; nothing if its layouts are not in the table."""
+        fitting = []
+        for desired, time in self.of(op):
+            needed = required(op, desired)
+            if needed is not None and all(form is None for form in needed[0]):
+                fitting.append(time)
+        return min(fitting, default=0)
+
+
+Amounts: TypeAlias = tuple[int, ...]
+"""A number for each objective, the first one first."""
+
+OBJECTIVES = ("count", "changed", "bytes", "time")
+"""How many transforms there are; ops that compute along axes and run otherwise than they are
+written; bytes that transforms move; femtoseconds of transforms and ops."""
+
+NO_TIMES = OpCosts((), 0, 0)
+
+
+def parse_objective(text: str, timed: bool = False) -> tuple[str, ...]:
+    """Return the objectives that a text names, in order: names of :data:`OBJECTIVES` with commas.
+
+    There is no ``time`` unless ``timed`` by a table of costs.  Raises ``OptionError`` if it names
+    others, or one twice.
+    """
+    names = tuple(part.strip() for part in text.split(",")) if isinstance(text, str) else ()
+    known = OBJECTIVES if timed else OBJECTIVES[:-1]
+    if not names or len(set(names)) < len(names) or not set(names) <= set(known):
+        allowed = f"{', '.join(known[:-1])} and {known[-1]}"
+        less = "; time needs a table of costs" if "time" in names and not timed else ""
+        raise OptionError(
+            f"objective must be different names of {allowed}, with commas; got {text!r}{less}"
+        )
+    return names
+
+
+def measured(
+    tally: Tally, objectives: tuple[str, ...], times: OpCosts, ops: int = 0, changed: int = 0
+) -> Amounts:
+    """Return the value of each objective.
+
+    ``ops`` is what the graph's ops take, in femtoseconds, ``changed`` how many ops compute along
+    axes and run otherwise than they are written.
+    """
+    time = ops + tally.runs * times.fixed + tally.bytes * times.per_byte
+    every = {"count": tally.transforms, "changed": changed, "bytes": tally.bytes, "time": time}
+    return tuple(every[name] for name in objectives)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The weight of transforms and ops; exact in order of the objectives.
+
+    All objectives make one number: each is multiplied by a factor that is larger than all later
+    ones together can become.  Each is counted in units that divide all that it adds up.
+    """
+
+    objectives: tuple[str, ...]
+    times: OpCosts  # what transforms cost in time
+    units: tuple[int, ...]  # of each objective
+    # what each objective is multiplied by, once counted in its units; the last one's is 1
+    factors: tuple[int, ...]
+
+    def weight(self, move: Tally) -> int:
+        """Return the cost of a transform."""
+        return self._number(measured(move, self.objectives, self.times))
+
+    def op(self, price: OpPrice) -> int:
+        """Return the cost of an op in a mode."""
+        return self._number(measured(NO_TRANSFORMS, self.objectives, self.times, *price))
+
+    def _number(self, values: Amounts) -> int:
+        every = zip(values, self.units, self.factors, strict=True)
+        return sum(value // unit * factor for value, unit, factor in every)
+
+    def split(self, cost: int) -> Amounts:
+        """Return the value of each objective; of a bound, what they are at least, in order."""
+        found = []
+        for unit, factor in zip(self.units, self.factors, strict=True):
+            number, cost = divmod(cost, factor)
+            found.append(unit * number)
+        return tuple(found)
+
+
+def costs(
+    objectives: tuple[str, ...],
+    moves: Iterable[Tally],
+    times: OpCosts = NO_TIMES,
+    ops: Iterable[Collection[OpPrice]] = (),
+) -> Costs:
+    """Return the weights for objectives, which are minimised in order.
+
+    ``moves`` are all transforms that there may be, ``times`` what these cost in time, ``ops`` for
+    each op the different prices of its modes.
+    """
+    paid = [measured(move, objectives, times) for move in moves]
+    runs = [[measured(NO_TRANSFORMS, objectives, times, *price) for price in own] for own in ops]
+    every = [*paid, *(values for own in runs for values in own)]
+    units = tuple(gcd(*(values[i] for values in every)) or 1 for i in range(len(objectives)))
+    factors = [1]
+    for i in range(len(objectives) - 1, 0, -1):
+        most = sum(values[i] for values in paid) + sum(max(p[i] for p in own) for own in runs)
+        factors.append(factors[-1] * (most // units[i] + 1))
+    return Costs(objectives, times, units, tuple(factors[::-1]))

@@ -26,7 +26,7 @@ import numpy as np
 from layoutopt.base.deadline import run_phase
 from layoutopt.base.limits import Limits, Stopped
 from layoutopt.conversion.candidates import CandidateModes, JoinedModes, ModeRow
-from layoutopt.conversion.costs import Costs, OpPrice, measured
+from layoutopt.conversion.cost_table import Costs, OpPrice, measured
 from layoutopt.conversion.result import NO_TRANSFORMS, StatedProblem, Tally
 from layoutopt.conversion.values import Need, Values
 from layoutopt.layout.factors import AxisFactor, Order, has_factors, sort_key

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from layoutopt.base.errors import InputError, OptionError
 from layoutopt.conversion.carried import letters_of
-from layoutopt.conversion.costs import OpTimes
+from layoutopt.conversion.cost_table import OpTimes
 from layoutopt.conversion.required import Forms, in_order, required
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.blocks import Cut, unchanged

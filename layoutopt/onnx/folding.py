@@ -1,31 +1,40 @@
-"""Constants of a model, and the nodes that compute shapes from other shapes."""
+"""Nodes that compute with constants or shapes, or with sizes of tensors, and their results.
+
+A large result is computed only where it takes the place of as many bytes of constants that nobody
+else reads, or where that spares a transpose of these: otherwise the file would grow for nothing.
+
+Sizes are known entry by entry: exporters compute with shapes of which one size is open, a batch,
+and the others are numbers.  ``Gather(Shape(x), 1)`` is known although ``Shape(x)`` is not, and a
+Reshape to ``(batch, 12, 64)`` is one to ``(-1, 12, 64)``.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isqrt, prod
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import sliced
+from layoutopt.conversion.rules.operator import FoldingEffort
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape, size
 from layoutopt.layout.factors import Shape as AnyShape
-from layoutopt.layout.factors import numbers_of
-from layoutopt.onnx.protobuf import SMALL, array, bodies, is_standard, set_items, type_of
-from layoutopt.onnx.weights import array_of
+from layoutopt.layout.factors import elements_of, numbers_of
+from layoutopt.layout.reshape import written_sizes
+from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard, set_items, type_of
+from layoutopt.onnx.running import evaluate
+from layoutopt.onnx.types import element_bytes, shape_of, type_name, typed
+from layoutopt.onnx.weights import known_values
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto
-
-
-def known_values(graph: GraphProto) -> dict[str, Array]:
-    """Return the small constants of a graph by name: initialisers and constant nodes."""
-    found = {x.name: array(x) for x in graph.initializer}
-    for node in graph.node:
-        if node.op_type == "Constant" and is_standard(node.domain):
-            found[node.output[0]] = _constant(node)
-    return {name: value for name, value in found.items() if value is not None}
+    from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
 
 def fold(model: ModelProto, shapes: Mapping[str, Shape]) -> bool:
@@ -166,10 +175,325 @@ def _kept(node: NodeProto, results: Mapping[str, Array] | None) -> list[NodeProt
     ]
 
 
-def _constant(node: NodeProto) -> Array | None:
-    """Return the value of a constant node, if it is small and numeric."""
-    names = [a.name for a in node.attribute]
-    if names == ["value"]:
-        return array(node.attribute[0].t)
-    numeric = len(names) == 1 and names[0].startswith(("value_int", "value_float"))
-    return array_of(node) if numeric else None
+Arrays = dict[str, NDArray[Any]]
+
+INTEGERS = ("int32", "int64")
+"""Types of elements that hold sizes."""
+
+LARGEST_PRODUCT = 2**26
+"""Bytes of a result of a product or window that is computed."""
+
+WINDOW = {"dilations", "kernel_shape", "sampling_ratio", "strides"}
+"""Attributes of windows by which these grow."""
+
+LARGEST_KERNEL = 2**12
+"""Product of the sizes of a kernel, and strides and dilations, of windows that are computed."""
+
+LONGEST_PRODUCT = 2**33
+"""Root of the product of the bytes of both operands and the result of a product: about eight
+times its multiplications."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A constant."""
+
+    kind: int  # the type of its elements, by ONNX's number
+    shape: tuple[int, ...]
+    own: bool  # whether it is of the graph itself, and goes if nobody reads it
+
+    @property
+    def large(self) -> bool:
+        """Whether it has more elements than shapes have."""
+        return prod(self.shape) > SMALL
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes it has."""
+        return prod(self.shape) * element_bytes(self.kind)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Nodes that are computed at once."""
+
+    nodes: list[NodeProto]  # each below those that it reads from
+    results: list[str]  # the names of what is wanted of them
+
+
+@dataclass
+class Folding:
+    """What is to be computed of a graph, and the nodes that then go."""
+
+    nodes: Sequence[NodeProto]  # in order
+    constants: Mapping[str, Known]  # those that nodes may read
+    types: Mapping[str, TypeProto | None]
+    kept: set[str]  # names that are read from outside
+    barred: Container[str]  # results that could not be computed
+    large: dict[str, int] = field(default_factory=dict)
+    unknown: set[str] = field(default_factory=set)
+    maker: dict[str, int] = field(default_factory=dict)
+    joined: dict[str, str] = field(default_factory=dict)
+
+    def parts(self) -> tuple[list[Part], set[int]]:
+        """Return what is to be computed, and the numbers of the nodes that then go."""
+        nodes = self.nodes
+        chosen = [k for k, node in enumerate(nodes) if self._choose(k, node)]
+        if not chosen:
+            return [], set()
+        numbers = set(chosen)
+        groups: dict[str, list[int]] = {}
+        for k in chosen:
+            names = self._large_names(nodes[k])
+            groups.setdefault(self._root(names[0]) if names else "", []).append(k)
+        outside = self._read(k for k in range(len(nodes)) if k not in numbers) | self.kept
+        for group, members in groups.items():
+            moved = any(nodes[k].op_type == "Transpose" for k in members)
+            if group and not moved and self._grows(members, outside):
+                numbers -= {k for k in members if not self.large.keys().isdisjoint(nodes[k].output)}
+        outside = self._read(k for k in range(len(nodes)) if k not in numbers) | self.kept
+        found = []
+        for members in groups.values():
+            own = [k for k in members if k in numbers]
+            wanted = [x for k in own for x in nodes[k].output if x in outside]
+            if wanted:
+                found.append(Part([nodes[k] for k in self._ancestors(own)], wanted))
+        return found, numbers
+
+    def _choose(self, k: int, node: NodeProto) -> bool:
+        """Return whether a node can be computed, and note its results."""
+        names, results = [[x for x in side if x] for side in (node.input, node.output)]
+        known = all(x in self.constants or x in self.maker for x in names)
+        if not known or not _may(node) or any(x in self.barred for x in results):
+            return False
+        if node.op_type == "Identity" and node.output[0] in self.kept:
+            return False  # an output that is a constant is made so
+        kinds = [self.types.get(x) for x in results]
+        if any(kind is not None and not kind.HasField("tensor_type") for kind in kinds):
+            return False  # a sequence is no constant that a file could hold
+        sizes = {x: elements_of(shape_of(self.types.get(x))) for x in results}
+        grown = {}
+        for x, n in sizes.items():
+            if n is not None and n > SMALL:
+                kind = self.types.get(x)
+                grown[x] = n * (typed(kind).element_bytes if kind is not None else 1)
+        inputs = {x: self._size(x) for x in names}
+        if any(n is None for n in sizes.values()):
+            facts = type_facts(node.op_type)
+            unsized = facts.grows or facts.effort is FoldingEffort.WINDOW
+            if unsized or any(inputs.values()) or self.unknown & set(names):
+                return False
+            self.unknown.update(results)
+        if grown and not self._may_grow(node, sum(grown.values()), list(inputs.values())):
+            return False
+        self.large.update(grown)
+        self.maker.update(dict.fromkeys(results, k))
+        first, *others = self._large_names(node) or [""]
+        for other in others:
+            self.joined[self._root(other)] = self._root(first)
+        return True
+
+    def _may_grow(self, node: NodeProto, grown: int, inputs: Sequence[int]) -> bool:
+        """Return whether a large result of so many bytes may be computed at all."""
+        effort = type_facts(node.op_type).effort
+        if effort in (FoldingEffort.PRODUCT, FoldingEffort.WINDOW):
+            sizes = [max(size, SMALL) for size in inputs[:2]]
+            short = isqrt(grown * prod(sizes)) <= LONGEST_PRODUCT
+            return short and grown <= LARGEST_PRODUCT
+        return effort is not FoldingEffort.LONG and grown <= sum(inputs)
+
+    def _size(self, name: str) -> int:
+        """Return the bytes of a large constant or result, 0 for others."""
+        known = self.constants.get(name)
+        if known is not None:
+            return known.bytes if known.large else 0
+        return self.large.get(name, 0)
+
+    def _large_names(self, node: NodeProto) -> list[str]:
+        return [x for x in (*node.input, *node.output) if x and self._size(x)]
+
+    def _root(self, name: str) -> str:
+        while name in self.joined and self.joined[name] != name:
+            name = self.joined[name]
+        return name
+
+    def _read(self, numbers: Iterable[int]) -> set[str]:
+        return {x for k in numbers for x in (*self.nodes[k].input, *captured(self.nodes[k]))}
+
+    def _grows(self, members: Sequence[int], outside: set[str]) -> bool:
+        """Return whether large results take more room than constants that go for them."""
+        results = {x for k in members for x in self.nodes[k].output if x in self.large}
+        roots = {x for k in members for x in self.nodes[k].input if x in self.constants}
+        gone = (self._size(x) for x in roots - outside if self.constants[x].own)
+        return sum(self.large[x] for x in results & outside) > sum(gone)
+
+    def _ancestors(self, numbers: Iterable[int]) -> list[int]:
+        found, left = set[int](), list(numbers)
+        while left:
+            k = left.pop()
+            if k not in found:
+                found.add(k)
+                left.extend(self.maker[x] for x in self.nodes[k].input if x in self.maker)
+        return sorted(found)
+
+
+def _may(node: NodeProto) -> bool:
+    """Return whether a node's results are a function of its inputs that is known.
+
+    A Constant is one already; DequantizeLinear says in which numbers a network computes.
+    """
+    known = type_facts(node.op_type)
+    barred = node.op_type in ("Constant", "DequantizeLinear", "Dropout") or known.random
+    barred = barred or known.effort is FoldingEffort.UNBOUNDED
+    sizes = [n for a in node.attribute if a.name in WINDOW for n in a.ints or [max(a.i, 1)]]
+    bounded = min(sizes, default=1) > 0 and prod(sizes) <= LARGEST_KERNEL
+    bounded = bounded or known.effort is not FoldingEffort.WINDOW
+    return is_standard(node.domain) and not barred and bounded and not any(bodies(node))
+
+
+def computed(
+    model: ModelProto, part: Part, values: Callable[[str], NDArray[Any]]
+) -> tuple[Arrays, set[str]]:
+    """Return the results of nodes by name, and the names of those that could not be computed."""
+    made = {x for node in part.nodes for x in node.output}
+    inputs = {x: values(x) for node in part.nodes for x in node.input if x and x not in made}
+    try:
+        return evaluate(model, part.nodes, inputs, part.results), set()
+    except InputError:
+        return _one_by_one(model, part, inputs)
+
+
+def _one_by_one(model: ModelProto, part: Part, inputs: Arrays) -> tuple[Arrays, set[str]]:
+    """Compute node after node, in ONNX's own words where the runtime has no such op."""
+    found, failed = dict(inputs), set[str]()
+    uses = Counter(x for node in part.nodes for x in node.input)
+    for node in part.nodes:
+        results = [x for x in node.output if x]
+        own = {x: found[x] for x in node.input if x in found}
+        if len(own) < len({x for x in node.input if x}):
+            failed.update(results)
+            continue
+        try:
+            found.update(evaluate(model, [node], own, results))
+        except InputError:
+            other = run_alone(model, node, own)
+            if other is None:
+                failed.update(results)
+            else:
+                found.update(zip(results, other, strict=True))
+        for name in node.input:
+            uses[name] -= 1
+            if not uses[name] and name not in part.results:
+                found.pop(name, None)
+    return {x: found[x] for x in part.results if x in found}, failed
+
+
+Entries: TypeAlias = NDArray[Any]
+"""Numbers, names of open sizes, and None; an array of objects with at most one axis."""
+
+
+@dataclass
+class KnownSizes:
+    """What is known of results of nodes that are made of sizes of tensors."""
+
+    types: Mapping[str, TypeProto | None]
+    values: Mapping[str, NDArray[Any]]  # small constants by name
+    entries: dict[str, Entries] = field(default_factory=dict)
+
+    def add(self, nodes: Sequence[NodeProto]) -> None:
+        """Follow the results of nodes, which come in order."""
+        for node in nodes:
+            if not is_standard(node.domain) or not node.input or len(node.output) != 1:
+                continue
+            found = self._result(node)
+            if found is not None and found.size <= SMALL:
+                self.entries[node.output[0]] = found
+
+    def numbers(self, name: str) -> NDArray[Any] | None:
+        """Return a result if all of it is known."""
+        entries, kind = self.entries.get(name), self.types.get(name)
+        if entries is None or not all(isinstance(size, int) for size in entries.reshape(-1)):
+            return None
+        element = type_name(kind.tensor_type.elem_type) if kind else ""
+        return entries.astype(element if element in INTEGERS else "int64")
+
+    def reshape_target(self, node: NodeProto) -> NDArray[np.int64] | None:
+        """Return the constant that a Reshape may take for a shape that is partly open.
+
+        Open sizes are 0 where the operand has the same ones in their places, else one is -1.
+        """
+        wanted = self._of(node.input[1], constant=False) if len(node.input) > 1 else None
+        if node.op_type != "Reshape" or wanted is None or wanted.ndim != 1:
+            return None
+        if any(a.name == "allowzero" and a.i for a in node.attribute):
+            return None
+        target = written_sizes([*wanted], shape_of(self.types.get(node.input[0])) or ())
+        pairs = zip(target or (), wanted, strict=False)
+        opened = [new for new, size in pairs if not isinstance(size, int)]
+        if target is None or not opened or (-1 in opened and 0 in target):
+            return None  # beside a size that may be 0, one cannot be left open
+        return np.array(target, np.int64)
+
+    def _result(self, node: NodeProto) -> Entries | None:
+        """Return what is known of a node's result; None if it does not hold sizes."""
+        attributes = {a.name: a.i for a in node.attribute}
+        if node.op_type == "Shape":
+            shape = shape_of(self.types.get(node.input[0]))
+            if shape is None:
+                return None
+            part = shape[attributes.get("start", 0) : attributes.get("end", len(shape))]
+            return _array(part)
+        if node.op_type == "Concat":
+            parts = [self._of(name) for name in node.input]
+            if any(part is None or part.ndim != 1 for part in parts):
+                return None
+            found = np.concatenate([part for part in parts if part is not None])
+            return found if any(size is not None for size in found) else None
+        data = self.entries.get(node.input[0])
+        if data is None:
+            return None
+        others = [self.values.get(name) if name else None for name in node.input[1:]]
+        if any(name and other is None for name, other in zip(node.input[1:], others, strict=True)):
+            return None
+        if node.op_type == "Gather" and data.ndim == 1 and others[0] is not None:
+            indices = others[0]
+            inside = indices.ndim <= 1 and np.all((indices >= -len(data)) & (indices < len(data)))
+            if not inside:
+                return None
+            return _array([data[int(k)] for k in indices.reshape(-1)]).reshape(indices.shape)
+        if node.op_type == "Slice" and data.ndim == 1 and 2 <= len(others) <= 4:
+            bounds = [None if other is None else int(other.reshape(-1)[0]) for other in others]
+            start, stop, _, step = [*bounds, None, None][:4]
+            if start is None or stop is None:
+                return None
+            return data[[*sliced(len(data), start, stop, step or 1)]]
+        if node.op_type == "Cast":
+            kind = type_name(attributes["to"])
+            if kind not in INTEGERS:
+                return None
+            numbers = [size for size in data.flat if isinstance(size, int)]
+            return data if all(abs(size) <= np.iinfo(kind).max for size in numbers) else None
+        if node.op_type == "Squeeze" and data.size == 1:
+            return data.reshape(())
+        return data.reshape(1) if node.op_type == "Unsqueeze" and data.ndim == 0 else None
+
+    def _of(self, name: str, constant: bool = True) -> Entries | None:
+        """Return what is known of a list of sizes, at least how many there are.
+
+        Values of a ``constant`` count if asked for.
+        """
+        if name in self.entries:
+            return self.entries[name]
+        if constant and name in self.values:
+            value = self.values[name]
+            return value.astype(object) if value.dtype.name in INTEGERS else None
+        shape = shape_of(self.types.get(name)) or ()
+        count = elements_of(shape)
+        is_list = count is not None and count <= SMALL and len(shape) == 1
+        return _array([None] * (count or 0)) if is_list else None
+
+
+def _array(sizes: Sequence[int | str | None]) -> Entries:
+    found = np.empty(len(sizes), object)
+    found[:] = sizes
+    return found

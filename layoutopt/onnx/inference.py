@@ -15,7 +15,6 @@ from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.conversion.shapes import infer, is_misread_product
 from layoutopt.graphs.ops import Array
 from layoutopt.layout.factors import elements_of
-from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.protobuf import (
     SMALL,
     all_nodes,
@@ -41,6 +40,7 @@ from layoutopt.onnx.types import (
     types_of,
 )
 from layoutopt.onnx.validate import attributes, op_of, schema
+from layoutopt.onnx.weights import known_values
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TypeProto

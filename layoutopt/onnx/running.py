@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.registry import type_facts
-from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.protobuf import (
     all_nodes,
     bodies,
@@ -30,7 +29,7 @@ from layoutopt.onnx.protobuf import (
 from layoutopt.onnx.runtime import CrashError, RunError, Session
 from layoutopt.onnx.types import shape_of
 from layoutopt.onnx.validate import inlined
-from layoutopt.onnx.weights import bare_model
+from layoutopt.onnx.weights import bare_model, known_values
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto

@@ -11,7 +11,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape
 from layoutopt.layout.factors import numbers_of
-from layoutopt.onnx.folding import fold, known_values
+from layoutopt.onnx.folding import fold
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import copied, graphs, is_standard
 from layoutopt.onnx.types import (
@@ -26,7 +26,7 @@ from layoutopt.onnx.types import (
     types_of,
 )
 from layoutopt.onnx.validate import sort_nodes
-from layoutopt.onnx.weights import bare_model
+from layoutopt.onnx.weights import bare_model, known_values
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto, ValueInfoProto

@@ -23,14 +23,14 @@ from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.layout.factors import numbers_of
 from layoutopt.layout.reshape import written_sizes
-from layoutopt.onnx.constant_folding import (
+from layoutopt.onnx.folding import (
     LARGEST_PRODUCT,
     Folding,
     Known,
     KnownSizes,
     computed,
+    shape_value,
 )
-from layoutopt.onnx.folding import known_values, shape_value
 from layoutopt.onnx.inference import count_from_the_first, with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import (
@@ -72,6 +72,7 @@ from layoutopt.onnx.weights import (
     add_weight,
     bare_model,
     dense_constants,
+    known_values,
     light_model,
     overridable,
     read_values,

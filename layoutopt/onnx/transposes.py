@@ -14,13 +14,12 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.processes import ending, start_python
 from layoutopt.conversion.result import Tally
 from layoutopt.graphs.ops import Array
-from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.protobuf import all_nodes, bodies, is_standard, write_proto
 from layoutopt.onnx.result import PREFIX
 from layoutopt.onnx.running import NotRun, large_tensors, not_run
 from layoutopt.onnx.runtime import POLL, RunError, Session
 from layoutopt.onnx.types import Declared, rounds_of, shape_of, turned_axes, typed, types_of
-from layoutopt.onnx.weights import light_model, overridable
+from layoutopt.onnx.weights import known_values, light_model, overridable
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto

@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.result import TransformedConstant
+from layoutopt.graphs.ops import Array
 from layoutopt.layout.factors import steps
 from layoutopt.onnx.protobuf import (
     DATA_FIELDS,
     SMALL,
+    array,
     copied,
     copied_except,
     drop_data,
     graphs,
+    is_standard,
     set_items,
     sparse_as_inputs,
     type_of,
@@ -270,3 +273,21 @@ def _filled(sparse: SparseTensorProto) -> NDArray[Any]:
     else:
         found.reshape(-1)[places] = values
     return found
+
+
+def known_values(graph: GraphProto) -> dict[str, Array]:
+    """Return the small constants of a graph by name: initialisers and constant nodes."""
+    found = {x.name: array(x) for x in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and is_standard(node.domain):
+            found[node.output[0]] = _small_value(node)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _small_value(node: NodeProto) -> Array | None:
+    """Return the value of a constant node, if it is small and numeric."""
+    names = [a.name for a in node.attribute]
+    if names == ["value"]:
+        return array(node.attribute[0].t)
+    numeric = len(names) == 1 and names[0].startswith(("value_int", "value_float"))
+    return array_of(node) if numeric else None

@@ -22,7 +22,7 @@ from layoutopt.certify.conversion import (
     check_certificate,
 )
 from layoutopt.conversion.convert import convert_graph, state_graph
-from layoutopt.conversion.costs import tally
+from layoutopt.conversion.cost_table import tally
 from layoutopt.converting import convert
 from layoutopt.io.certificate import certificate_bytes
 from layoutopt.network import evidence as pairwise
