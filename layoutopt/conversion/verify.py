@@ -68,6 +68,14 @@ def _violations(
         why = "its axes have no known meaning, as the op is not written for data of this rank"
         yield Violation(op.name, op.type, "input 0", name, layouts.get(name, UNKNOWN), UNKNOWN, why)
         return
+
+    def unmet(side: str, name: str, has: Layout, needs: Layout) -> Iterator[Violation]:
+        tensor = graph.tensors[name]
+        if not requirements.is_satisfied_by(has, needs, tensor.shape, tensor.element_bytes):
+            why = mismatch(has, needs, tensor.shape, tensor.element_bytes)
+            why = why or "the backend does not take it so"
+            yield Violation(op.name, op.type, side, name, has, needs, why)
+
     wrong = {one.operand: one for one in conflicts(op, [layouts.get(name) for name in op.inputs])}
     for n, name in enumerate(op.inputs):
         if not name:
@@ -82,29 +90,12 @@ def _violations(
             yield Violation(op.name, op.type, side, name, has, *found)
         needs = requirements.input_requirement(op, n)
         if found is None or needs != found[0]:
-            yield from _required(graph, op, side, name, filled(has, written), needs, requirements)
+            yield from unmet(side, name, filled(has, written), needs)
     for n, name in enumerate(op.outputs):
         if name:
             has = filled(layouts[name], written_output(op, n))
             needs = requirements.result_requirement(op, n)
-            yield from _required(graph, op, f"result {n}", name, has, needs, requirements)
-
-
-def _required(
-    graph: ConversionGraph,
-    op: Op,
-    side: str,
-    name: str,
-    has: Layout,
-    needs: Layout,
-    requirements: Requirements,
-) -> Iterator[Violation]:
-    tensor = graph.tensors[name]
-    if not requirements.is_satisfied_by(has, needs, tensor.shape, tensor.element_bytes):
-        why = mismatch(has, needs, tensor.shape, tensor.element_bytes)
-        yield Violation(
-            op.name, op.type, side, name, has, needs, why or "the backend does not take it so"
-        )
+            yield from unmet(f"result {n}", name, has, needs)
 
 
 def _misread(has: Layout, written: Layout | None) -> tuple[Layout, str] | None:

@@ -40,17 +40,14 @@ def write(dims: tuple[Dim, ...]) -> str:
     sized: set[str] = set()
     for dim in dims:
         refuse_extensions(dim, "TVM")
-        if len(dim.blocks) != 1 and (
-            len(dim.blocks) < 2 or any(b.size is None for b in dim.blocks)
-        ):
+        if len(dim.blocks) > 1 and any(block.size is None for block in dim.blocks):
             raise LayoutError(f"TVM packs only blocks with sizes, unlike {dim}")
         for block in dim.blocks:
             if block.size is not None:
                 if block.axis in sized:
                     raise LayoutError(f"TVM has at most one block of an axis, {block} is another")
                 sized.add(block.axis)
-    texts = (dim.name for dim in dims)
-    return "".join(f"[{t}]" if len(d.blocks) > 1 else t for t, d in zip(texts, dims, strict=True))
+    return "".join(f"[{dim.name}]" if len(dim.blocks) > 1 else dim.name for dim in dims)
 
 
 def _packed(scan: Scanner, found: dict[Block, int]) -> Dim:

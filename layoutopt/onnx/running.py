@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -184,7 +184,8 @@ def _drawn(model: ModelProto, seed: int) -> Iterator[dict[str, NDArray[Any]]]:
     """Yield inputs drawn in every way, but for those that are too large, or as they were."""
     seen: list[Any] = []
     for draw in DRAWS:
-        if seen and _drawn_size(model, draw) > MOST_DRAWN:
+        shape = _Drawing(draw).shape
+        if seen and sum(prod(shape(x.name, x.type)) for x in _inputs(model)) > MOST_DRAWN:
             continue
         inputs = random_inputs(model, seed, draw)
         arrays = [x for value in inputs.values() for x in _arrays(value)]
@@ -196,12 +197,6 @@ def _drawn(model: ModelProto, seed: int) -> Iterator[dict[str, NDArray[Any]]]:
 
 def _arrays(value: Any) -> Sequence[NDArray[Any]]:
     return value if isinstance(value, list) else [value]
-
-
-def _drawn_size(model: ModelProto, draw: InputDraw) -> int:
-    """Return how many elements inputs have that are tensors."""
-    sizes: dict[str, int] = {}
-    return sum(math.prod(_shape(x.name, x.type, sizes, draw)) for x in _inputs(model))
 
 
 def _inputs(model: ModelProto) -> list[ValueInfoProto]:
@@ -306,10 +301,8 @@ def random_inputs(
 
     Numbers are normal.  Raises :class:`NotRun` if an input is no tensor of numbers.
     """
-    generator = np.random.default_rng(seed % 2**64)
-    sizes: dict[str, int] = {}
-    values = _inputs(model)
-    return {value.name: _random(value, sizes, generator, draw) for value in values}
+    drawing = _Drawing(draw, seed)
+    return {value.name: drawing.value(value) for value in _inputs(model)}
 
 
 def large_tensors(model: ModelProto) -> set[str]:
@@ -317,54 +310,50 @@ def large_tensors(model: ModelProto) -> set[str]:
     return {x.name for x in model.graph.initializer if len(x.raw_data) >= LARGE}
 
 
-def _random(
-    value: ValueInfoProto, sizes: dict[str, int], generator: np.random.Generator, draw: InputDraw
-) -> Any:
-    """Return a random value of the type of an input: a tensor, or a sequence of two."""
-    kind = value.type
-    while kind.HasField("optional_type"):
-        kind = kind.optional_type.elem_type
-    if kind.HasField("sequence_type") and kind.sequence_type.elem_type.HasField("tensor_type"):
-        inner = kind.sequence_type.elem_type
-        return [_random_tensor(value.name, inner, sizes, generator, draw) for _ in range(2)]
-    if not kind.HasField("tensor_type"):
-        raise NotRun(f"input {value.name!r} is no tensor, and cannot be drawn at random")
-    return _random_tensor(value.name, kind, sizes, generator, draw)
+class _Drawing:
+    """Random inputs as they are drawn; sizes of open dimensions are noted by name."""
 
+    def __init__(self, draw: InputDraw, seed: int = 0) -> None:
+        self.draw, self.generator = draw, np.random.default_rng(seed % 2**64)
+        self.sizes: dict[str, int] = {}
 
-def _shape(name: str, kind: TypeProto, sizes: dict[str, int], draw: InputDraw) -> list[int]:
-    """Return the shape of a tensor, with sizes for its open dimensions; they are noted by name."""
-    shape, known = [], shape_of(kind) or ()
-    for axis, size in enumerate(known):
-        if not isinstance(size, int):
-            first = draw.first if axis == 0 and len(known) > 1 else None
-            new = draw.sizes[len(sizes) % len(draw.sizes)] if first is None else first
-            size = sizes.setdefault(size or f"{name}.{axis}", new)
-        shape.append(size)
-    return shape
+    def value(self, value: ValueInfoProto) -> Any:
+        """Return a random value of the type of an input: a tensor, or a sequence of two."""
+        kind = value.type
+        while kind.HasField("optional_type"):
+            kind = kind.optional_type.elem_type
+        if kind.HasField("sequence_type") and kind.sequence_type.elem_type.HasField("tensor_type"):
+            return [self.tensor(value.name, kind.sequence_type.elem_type) for _ in range(2)]
+        if not kind.HasField("tensor_type"):
+            raise NotRun(f"input {value.name!r} is no tensor, and cannot be drawn at random")
+        return self.tensor(value.name, kind)
 
+    def shape(self, name: str, kind: TypeProto) -> list[int]:
+        """Return the shape of a tensor, with sizes for its open dimensions."""
+        shape, known, draw = [], shape_of(kind) or (), self.draw
+        for axis, size in enumerate(known):
+            if not isinstance(size, int):
+                first = draw.first if axis == 0 and len(known) > 1 else None
+                new = draw.sizes[len(self.sizes) % len(draw.sizes)] if first is None else first
+                size = self.sizes.setdefault(size or f"{name}.{axis}", new)
+            shape.append(size)
+        return shape
 
-def _random_tensor(
-    name: str,
-    kind: TypeProto,
-    sizes: dict[str, int],
-    generator: np.random.Generator,
-    draw: InputDraw,
-) -> NDArray[Any]:
-    from onnx import helper
+    def tensor(self, name: str, kind: TypeProto) -> NDArray[Any]:
+        """Return a random tensor."""
+        from onnx import helper
 
-    shape = _shape(name, kind, sizes, draw)
-    try:
-        dtype = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
-    except KeyError:
-        raise NotRun(f"input {name!r} has no type of elements that can be drawn") from None
-    if dtype.kind == "b":
-        return generator.integers(0, 2, shape).astype(dtype)
-    if dtype.kind in "iu":
-        return generator.integers(*draw.integers, shape).astype(dtype)
-    if dtype.kind == "O":
-        return np.array(generator.choice(["", "a", "b c"], shape), object)
-    return generator.standard_normal(shape).astype(dtype)
+        shape = self.shape(name, kind)
+        try:
+            dtype = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
+        except KeyError:
+            raise NotRun(f"input {name!r} has no type of elements that can be drawn") from None
+        if dtype.kind in "biu":
+            bounds = (0, 2) if dtype.kind == "b" else self.draw.integers
+            return self.generator.integers(*bounds, shape).astype(dtype)
+        if dtype.kind == "O":
+            return np.array(self.generator.choice(["", "a", "b c"], shape), object)
+        return self.generator.standard_normal(shape).astype(dtype)
 
 
 def _difference(before: Any, after: Any) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.operator import (
     Axes,
+    Follow,
     RemapError,
     Remapped,
     Rule,
@@ -256,9 +257,13 @@ def places_shape(op: Op, shape: Shape) -> Shape:
     return (max(len(shape), 1), None)
 
 
-def one_new_axis(op: Op) -> tuple[Axes | None, ...]:
-    """Return that the result has a single axis, which the op adds."""
-    return ((None,),)
+def fixed_axes(*axes: int | None) -> Follow:
+    """Return a function that tells that the result has these axes, whatever the op."""
+
+    def fixed(op: Op) -> tuple[Axes | None, ...]:
+        return (axes,)
+
+    return fixed
 
 
 def gather(op: Op, permutation: Permutation) -> Mapping[str, Any]:
@@ -391,11 +396,6 @@ def with_scalars(op: Op) -> tuple[Axes | None, ...]:
     """Return that the first result has all axes, and the others, a scale and a zero point, none."""
     rank = op.rank(0)
     return (None if rank is None else tuple(range(rank)), (), ())[: len(op.outputs)]
-
-
-def no_axes(op: Op) -> tuple[Axes | None, ...]:
-    """Return that the result is a scalar."""
-    return ((),)
 
 
 def softmax_of_opset(op: Op, permutation: Permutation) -> Mapping[str, Any]:

@@ -211,7 +211,7 @@ ROWS: list[Operator] = [
         "Size",
         AGNOSTIC,
         axes.unchanged,
-        follow=axes.no_axes,
+        follow=axes.fixed_axes(),
         blocks=blocks.refused,
         unread=(0,),
         build=unwinding.constant,
@@ -291,7 +291,7 @@ ROWS: list[Operator] = [
     ),
     *_light("ReverseSequence", axes.reverse_sequence),
     *_light(
-        "Shape", axes.shape_of, follow=axes.one_new_axis, unread=(0,), build=unwinding.constant
+        "Shape", axes.shape_of, follow=axes.fixed_axes(None), unread=(0,), build=unwinding.constant
     ),
     *_view(
         "Slice",
