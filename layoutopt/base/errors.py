@@ -108,6 +108,18 @@ def needed(package: str, what: str, file: str = "") -> Any:
         raise lacking(package, what, broken, file) from None
 
 
+class LazyModule:
+    """An optional package, imported where an attribute of it is first used."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module(self._package), name)
+        setattr(self, name, found)
+        return found
+
+
 def lacking(package: str, what: str, broken: str = "", file: str = "") -> InputError:
     """Return the error for a package that is missing, or whose import failed for some reason.
 

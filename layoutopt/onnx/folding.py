@@ -28,7 +28,7 @@ from layoutopt.graphs.ops import Array, Shape, size
 from layoutopt.layout.factors import Shape as AnyShape
 from layoutopt.layout.factors import elements_of, numbers_of
 from layoutopt.layout.reshape import written_sizes
-from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard, set_items, type_of
+from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard, onnx, set_items, type_of
 from layoutopt.onnx.running import evaluate
 from layoutopt.onnx.types import element_bytes, shape_of, type_name, typed
 from layoutopt.onnx.weights import known_values
@@ -124,18 +124,17 @@ def run_alone(
     model: ModelProto, node: NodeProto, inputs: Mapping[str, Array]
 ) -> list[Array] | None:
     """Return the outputs of a node of a model, None if they cannot be told."""
-    from onnx import ValueInfoProto, helper
     from onnx.reference import ReferenceEvaluator
 
-    graph = helper.make_graph(
+    graph = onnx.helper.make_graph(
         [node],
         "node",
-        [ValueInfoProto(name=name) for name in inputs],
-        [ValueInfoProto(name=name) for name in node.output if name],
+        [onnx.ValueInfoProto(name=name) for name in inputs],
+        [onnx.ValueInfoProto(name=name) for name in node.output if name],
     )
     if _slices_from_before(node, inputs):
         return None
-    alone = helper.make_model(graph, opset_imports=model.opset_import)
+    alone = onnx.helper.make_model(graph, opset_imports=model.opset_import)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -165,12 +164,10 @@ def shape_value(node: NodeProto, shape: AnyShape | None) -> Array | None:
 
 
 def _kept(node: NodeProto, results: Mapping[str, Array] | None) -> list[NodeProto]:
-    from onnx import helper, numpy_helper
-
     if results is None:
         return [node]
     return [
-        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value))
+        onnx.helper.make_node("Constant", [], [name], value=onnx.numpy_helper.from_array(value))
         for name, value in results.items()
     ]
 

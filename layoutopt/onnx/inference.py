@@ -25,6 +25,7 @@ from layoutopt.onnx.protobuf import (
     graphs,
     is_standard,
     names_read,
+    onnx,
     set_items,
     type_of,
     versions_of,
@@ -81,11 +82,9 @@ def _inferred_without(
     model: ModelProto, numbers: Collection[int], options: Mapping[str, bool]
 ) -> ModelProto:
     """Return what ONNX infers of a model where nothing is known of some of its nodes."""
-    from onnx import shape_inference
-
     _set_domains(model, numbers, UNREAD)
     try:
-        found = shape_inference.infer_shapes(model, **options)
+        found = onnx.shape_inference.infer_shapes(model, **options)
     finally:
         _set_domains(model, numbers, "")
     _set_domains(found, numbers, "")
@@ -105,16 +104,14 @@ def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> set[
     Nodes of the types ``asked`` are left out at first, and come in as what they are given becomes
     known.  Raises ``InputError`` if that has a size below 0.
     """
-    from onnx import helper, shape_inference
-
     trial = copied(model)
-    trial.opset_import.append(helper.make_opsetid(UNREAD, 1))
+    trial.opset_import.append(onnx.helper.make_opsetid(UNREAD, 1))
     every = enumerate(all_nodes(trial.graph))
     left = {k: x for k, x in every if x.op_type in asked and is_standard(x.domain) and x.input}
     for node in left.values():
         node.domain = UNREAD
     while left:
-        kinds = _kinds(shape_inference.infer_shapes(trial, data_prop=data_prop).graph)
+        kinds = _kinds(onnx.shape_inference.infer_shapes(trial, data_prop=data_prop).graph)
         shaped = {name for name, kind in kinds.items() if kind.tensor_type.HasField("shape")}
         told = {"Slice": shaped}
         ready = [k for k, x in left.items() if x.input[0] in told.get(x.op_type, kinds)]
@@ -140,6 +137,12 @@ COUNTING = {"AffineGrid", "BlackmanWindow", "HammingWindow", "HannWindow", "Rang
 """Op types that count up to a value, which inside of a function nobody knows."""
 
 
+def refusals() -> tuple[type[Exception], ...]:
+    """Return the classes of errors by which ONNX refuses a network."""
+    own = onnx.shape_inference.InferenceError, onnx.checker.ValidationError
+    return (*own, ValueError, RuntimeError)
+
+
 def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     """Return a model with all shapes that ONNX can infer; it is changed as well.
 
@@ -147,9 +150,6 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     would guess.  Raises ``InputError`` if shapes contradict each other, if the model is not
     well-formed, and, where inference is ``strict``, if some shapes cannot be inferred.
     """
-    from onnx import checker, shape_inference
-
-    known = (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError)
     old = versions_of(model).get("", SINCE_AXES_FROM_THE_LAST) < SINCE_AXES_FROM_THE_LAST
     every = enumerate(all_nodes(model.graph))
     hidden = [k for k, n in every if is_misread(n) or (old and _counts_from_the_last(n))]
@@ -174,7 +174,7 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
             found = infer_shapes(model, strict_mode=strict, data_prop=short)
     except InputError:
         raise
-    except known as error:
+    except refusals() as error:
         raise InputError(f"shapes cannot be inferred ({first_line(error)})") from None
     finally:
         _set_domains(model, hidden, "")
@@ -189,13 +189,11 @@ def _copy_captured(model: ModelProto) -> list[int]:
 
     ONNX's inference does not look for sizes and axes in the graph around a body.
     """
-    from onnx import numpy_helper
-
     counts: list[int] = []
 
     def visit(graph: GraphProto, outside: Mapping[str, Array]) -> None:
         read = names_read(graph.node) - defined(graph) if outside else set()
-        new = [numpy_helper.from_array(outside[x], x) for x in sorted(read & outside.keys())]
+        new = [onnx.numpy_helper.from_array(outside[x], x) for x in sorted(read & outside.keys())]
         graph.initializer.extend(new)
         counts.append(len(new))
         inner = [body for node in graph.node for body in bodies(node)]
@@ -345,12 +343,10 @@ def _sizes(kind: TypeProto | None, names: Container[str]) -> Shape | None:
 
 def _set_domains(model: ModelProto, numbers: Collection[int], domain: str) -> None:
     """Set the domain of some nodes, :data:`UNREAD` or ONNX's own."""
-    from onnx import helper
-
     if not numbers:
         return
     if domain:
-        model.opset_import.append(helper.make_opsetid(domain, 1))
+        model.opset_import.append(onnx.helper.make_opsetid(domain, 1))
     else:
         model.opset_import.pop()
     for k, node in enumerate(all_nodes(model.graph)):
@@ -476,8 +472,6 @@ def _results(
     versions: Mapping[str, int],
 ) -> Iterator[tuple[str, TypeProto]]:
     """Yield name and type of each result of a node that is known by its op alone."""
-    from onnx import TensorProto, helper
-
     own = copied(node)
     own.domain = "" if node.domain == UNREAD else node.domain
     op = op_of(own, versions, values)
@@ -492,9 +486,9 @@ def _results(
     for n, (name, shape) in enumerate(zip(op.outputs, found, strict=True)):
         element = like.tensor_type.elem_type if like is not None else 0
         if op.type == "NonZero" or (n and op.type == "MaxPool"):
-            element = TensorProto.INT64
+            element = onnx.TensorProto.INT64
         if name and (shape is not None or element):
-            yield name, helper.make_tensor_type_proto(element, shape)
+            yield name, onnx.helper.make_tensor_type_proto(element, shape)
 
 
 VECTORS = {"Pad": {3}, "Resize": {2, 3}, "Slice": {3, 4}}
@@ -507,8 +501,6 @@ def tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
     ONNX takes what has no known rank for what is not there: it slices the first axes, by 1.  So do
     runtimes with an initialiser that is an input without a shape.
     """
-    from onnx import TensorProto
-
     kinds = _kinds(inferred.graph)
     known = {name for name, kind in kinds.items() if kind.tensor_type.HasField("shape")}
     places = (
@@ -522,7 +514,7 @@ def tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
         for name in sorted(wanted & {*every, *made}):
             tensor = (every.get(name) or graph.value_info.add(name=name)).type.tensor_type
             element = kinds[name].tensor_type.elem_type if name in kinds else 0
-            tensor.elem_type = tensor.elem_type or element or TensorProto.INT64
+            tensor.elem_type = tensor.elem_type or element or onnx.TensorProto.INT64
             told |= not tensor.HasField("shape")
             if not tensor.HasField("shape"):
                 tensor.shape.dim.add()

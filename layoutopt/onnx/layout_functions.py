@@ -14,7 +14,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Op, OperandLayouts, parse_operands
 from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Block, Layout
-from layoutopt.onnx.protobuf import all_nodes, copied, is_standard, set_items, versions_of
+from layoutopt.onnx.protobuf import all_nodes, copied, is_standard, onnx, set_items, versions_of
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.validate import kinds_of, schema
 
@@ -57,8 +57,6 @@ def _steps(layout: Layout, axes: str) -> list[Step]:
 
 def _nodes(steps: Iterable[Step], name: str, stem: str, opset: int) -> tuple[list[NodeProto], str]:
     """Return nodes, named by ``stem``, that take steps from ``name``, and their result's name."""
-    from onnx import TensorProto, helper
-
     nodes: list[NodeProto] = []
     for before, after in steps:
         shape, new = f"{stem}_shape{len(nodes)}", f"{stem}_{len(nodes)}" if nodes else stem
@@ -67,19 +65,23 @@ def _nodes(steps: Iterable[Step], name: str, stem: str, opset: int) -> tuple[lis
             for block in after:  # equal blocks of one axis keep their order
                 at = next(i for i, (_, other) in enumerate(left) if other == block)
                 order.append(left.pop(at)[0])
-            nodes.append(helper.make_node("Transpose", [name], [new], perm=order))
+            nodes.append(onnx.helper.make_node("Transpose", [name], [new], perm=order))
         else:
             kept = min(len(before), len(after)) - 1
             sizes = [0] * kept + [block.size or -1 for block in after[kept:]]
             whole = opset >= SINCE_WHOLE_CONSTANTS
             kind, given = (
-                (TensorProto.INT64, shape) if whole else (TensorProto.DOUBLE, f"{shape}_as")
+                (onnx.TensorProto.INT64, shape)
+                if whole
+                else (onnx.TensorProto.DOUBLE, f"{shape}_as")
             )
-            value = helper.make_tensor(given, kind, [len(sizes)], sizes)
-            nodes.append(helper.make_node("Constant", [], [given], value=value))
+            value = onnx.helper.make_tensor(given, kind, [len(sizes)], sizes)
+            nodes.append(onnx.helper.make_node("Constant", [], [given], value=value))
             if not whole:
-                nodes.append(helper.make_node("Cast", [given], [shape], to=TensorProto.INT64))
-            nodes.append(helper.make_node("Reshape", [name, shape], [new]))
+                nodes.append(
+                    onnx.helper.make_node("Cast", [given], [shape], to=onnx.TensorProto.INT64)
+                )
+            nodes.append(onnx.helper.make_node("Reshape", [name, shape], [new]))
         name = new
     return nodes, name
 
@@ -134,8 +136,6 @@ class LayoutFunctions:
 
     def add_to(self, model: ModelProto) -> None:
         """Give a network the functions that its nodes call, and take away those that none does."""
-        from onnx import helper
-
         called = {(node.domain, node.op_type) for node in all_nodes(model.graph)}
         mine = [f for f in self.known.values() if (f.domain, f.name) in called]
         others = [f for f in model.functions if not f.domain.startswith(f"{DOMAIN}.")]
@@ -145,15 +145,13 @@ class LayoutFunctions:
         model.ir_version = max(model.ir_version, SINCE_FUNCTIONS)
         known = {x.domain for x in model.opset_import}
         for domain in sorted({function.domain for function in mine} - known):
-            model.opset_import.append(helper.make_opsetid(domain, 1))
+            model.opset_import.append(onnx.helper.make_opsetid(domain, 1))
 
     def _function(self, node: NodeProto, op: Op) -> FunctionProto:
-        from onnx import helper
-
         inputs = [f"input{n}" for n in range(len(op.inputs))]
         outputs = [f"output{n}" for n in range(len(op.outputs))]
         domain = "" if is_standard(node.domain) else node.domain
-        inner = helper.make_node(op.type.rpartition("::")[2], inputs, outputs, domain=domain)
+        inner = onnx.helper.make_node(op.type.rpartition("::")[2], inputs, outputs, domain=domain)
         inner.attribute.extend(references(node, op))
         before: list[NodeProto] = []
         after: list[NodeProto] = []
@@ -170,13 +168,13 @@ class LayoutFunctions:
             after += nodes
         data = (op.layouts and op.layouts.input(0)) or (op.layouts and op.layouts.output(0))
         letters = "".join(c for c in str(data).lower() if c.isalnum())
-        return helper.make_function(
+        return onnx.helper.make_function(
             f"{DOMAIN}.{letters}",
             inner.op_type,
             inputs,
             outputs,
             [*before, inner, *after],
-            [helper.make_opsetid(d, self.versions[d]) for d in sorted({domain, ""})],
+            [onnx.helper.make_opsetid(d, self.versions[d]) for d in sorted({domain, ""})],
             attributes=[a.name for a in inner.attribute],
             doc_string=f"{op.type}{OF}{op.layouts}",
         )
@@ -184,13 +182,11 @@ class LayoutFunctions:
 
 def references(node: NodeProto, op: Op) -> Iterator[AttributeProto]:
     """Yield attributes that take their values from those of a function's call."""
-    from onnx import AttributeProto
-
     known = schema(op.type, op.opset)
     kinds = {} if known is None else kinds_of(known)
     kinds.update((a.name, a.type) for a in node.attribute)
     for name, kind in sorted(kinds.items()):
-        yield AttributeProto(name=name, ref_attr_name=name, type=kind)
+        yield onnx.AttributeProto(name=name, ref_attr_name=name, type=kind)
 
 
 def _nameless(function: FunctionProto) -> tuple[str, bytes]:

@@ -17,6 +17,7 @@ from layoutopt.onnx.protobuf import (
     defined,
     graphs,
     is_standard,
+    onnx,
     type_of,
 )
 
@@ -148,12 +149,10 @@ class NodeKeys:
 
     def tensor(self, name: str, tensor: TensorProto) -> Hashable:
         """Return what equal constants have in common; ``name`` is that in the network."""
-        from onnx import TensorProto
-
         if name not in self._digests:
             values = tensor.raw_data
             if not values:
-                own = TensorProto()
+                own = onnx.TensorProto()
                 copied_except(tensor, own, "name", "doc_string")
                 values = own.SerializeToString(deterministic=True)
             digest = sha256(values).digest()

@@ -8,12 +8,16 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from layoutopt.base.errors import InputError, needed
+from layoutopt.base.errors import InputError, LazyModule, needed
 from layoutopt.base.files import named, read_bytes, write_bytes, written
 from layoutopt.graphs.ops import Array
 
 if TYPE_CHECKING:
+    import onnx as onnx
     from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+else:
+    onnx = LazyModule("onnx")
+    """The package, imported where it is first used, as it need not be installed."""
 
 Message = TypeVar("Message")
 
@@ -45,7 +49,7 @@ def parse_model(path: str | Path) -> ModelProto:
 
     Raises ``InputError`` if the ``onnx`` package is missing, or the file holds no model.
     """
-    onnx = needed("onnx", "reading a network", str(path))
+    needed("onnx", "reading a network", str(path))
     raw = read_bytes(Path(path))
     model: ModelProto = onnx.ModelProto()
     try:
@@ -170,13 +174,11 @@ def defined(graph: GraphProto) -> set[str]:
 
 def array(tensor: TensorProto) -> Array | None:
     """Return a tensor's value if it is small and in the file itself."""
-    from onnx import TensorProto, numpy_helper
-
-    external = tensor.data_location == TensorProto.EXTERNAL
+    external = tensor.data_location == onnx.TensorProto.EXTERNAL
     if external or prod(tensor.dims) > SMALL:
         return None
     try:
-        return numpy_helper.to_array(tensor)
+        return onnx.numpy_helper.to_array(tensor)
     except (ValueError, TypeError) as error:
         raise InputError(f"tensor {tensor.name!r} has broken data ({error})") from None
     except KeyError:
@@ -195,13 +197,11 @@ def drop_data(graph: GraphProto) -> None:
 
 def sparse_as_inputs(graph: GraphProto) -> None:
     """Turn sparse initialisers into inputs, of which shape inference knows the shape."""
-    from onnx import helper
-
     inputs = {value.name for value in graph.input}
     for x in graph.sparse_initializer:
         name, kind = x.values.name, x.values.data_type
         if name not in inputs:
-            graph.input.append(helper.make_tensor_value_info(name, kind, list(x.dims)))
+            graph.input.append(onnx.helper.make_tensor_value_info(name, kind, list(x.dims)))
     del graph.sparse_initializer[:]
 
 
@@ -226,7 +226,7 @@ def loaded(model: ModelProto) -> LoadedModel:
 
     Raises ``InputError`` if it is none, or its weights are not there.
     """
-    onnx = needed("onnx", "converting a network")
+    needed("onnx", "converting a network")
     if not isinstance(model, onnx.ModelProto):
         raise InputError(f"model must be a network of ONNX or a file, not {type(model).__name__}")
     name = model.graph.name
@@ -242,8 +242,6 @@ def load(path: str | Path) -> LoadedModel:
     """
     path = named(path)
     model = parse_model(path)
-    from onnx import external_data_helper  # which is there, as the model could be read
-
     outside = _outside(model)
     places = [entry.value for x in outside for entry in x.external_data if entry.key == "location"]
     names = frozenset(x.name for x in outside)
@@ -251,7 +249,7 @@ def load(path: str | Path) -> LoadedModel:
         files = frozenset({path.resolve(), *((path.parent / place).resolve() for place in places)})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of keys that say nothing to us
-            external_data_helper.load_external_data_for_model(model, str(path.parent))
+            onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
     except Exception as error:  # validation errors of its own, and those of the system
         reason = " ".join(str(error).split())
         raise InputError(f"its weights cannot be read ({reason})", file=str(path)) from None
@@ -259,9 +257,7 @@ def load(path: str | Path) -> LoadedModel:
 
 
 def _outside(model: ModelProto) -> list[TensorProto]:
-    from onnx import TensorProto
-
-    return [x for x in model.graph.initializer if x.data_location == TensorProto.EXTERNAL]
+    return [x for x in model.graph.initializer if x.data_location == onnx.TensorProto.EXTERNAL]
 
 
 def write_proto(
@@ -289,9 +285,7 @@ def write_proto(
 
 def _pointing(model: ModelProto, chosen: list[TensorProto], file: str) -> ModelProto:
     """Return a network that finds some of its weights in a file, one after the other."""
-    from onnx import ModelProto
-
-    light = ModelProto()
+    light = onnx.ModelProto()
     copied_except(model, light, "graph")
     copied_except(model.graph, light.graph, "initializer")
     names, offset = {x.name for x in chosen}, 0

@@ -33,6 +33,7 @@ from layoutopt.onnx.protobuf import (
     copied,
     load,
     load_model,
+    onnx,
     set_items,
     title,
     type_of,
@@ -287,9 +288,12 @@ def _weights(network: GraphProto) -> tuple[str, ...]:
 
 def _floats(network: GraphProto) -> set[str]:
     """Return the names of tensors of floating-point numbers."""
-    from onnx import TensorProto
-
-    kinds = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    kinds = (
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.BFLOAT16,
+    )
     values = (*network.input, *network.value_info, *network.output)
     found = {x.name for x in values if x.type.tensor_type.elem_type in kinds}
     return found | {x.name for x in network.initializer if x.data_type in kinds}
@@ -422,17 +426,17 @@ def _measured(
     shaped: ShapedModel, whole: Callable[[], ModelProto], names: set[str]
 ) -> dict[str, TypeProto]:
     """Return types of tensors as one run on random inputs makes them, or raise InputError."""
-    from onnx import ValueInfoProto, helper
-
     if sum(int(np.prod(x, dtype=object)) for x in shaped.shapes.values()) > MOST_ELEMENTS:
         raise InputError("it is too large for a run that would tell them")
     model = whole()
     del model.graph.output[:]
     del model.graph.value_info[:]
-    model.graph.output.extend(ValueInfoProto(name=name) for name in sorted(names))
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in sorted(names))
     found = run_at_random(model, seconds=SECONDS, types=True)[1]
     return {
-        name: helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(kind[0]), kind[1])
+        name: onnx.helper.make_tensor_type_proto(
+            onnx.helper.np_dtype_to_tensor_dtype(kind[0]), kind[1]
+        )
         for name, kind in found.items()
         if kind is not None
     }

@@ -24,6 +24,7 @@ from layoutopt.onnx.protobuf import (
     first_line,
     graphs,
     is_standard,
+    onnx,
     write_proto,
 )
 from layoutopt.onnx.runtime import CrashError, RunError, Session
@@ -132,12 +133,15 @@ def tolerance(model: ModelProto) -> float:
     Sums in another order differ by some thousand roundings at most; where numbers of 16 bits or
     fewer are added up or rounded to steps, by single ones of these.
     """
-    from onnx import TensorProto
-
-    wide = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.INT32}
+    wide = {
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.INT64,
+        onnx.TensorProto.INT32,
+    }
     kinds = {x.data_type for x in model.graph.initializer}
     kinds |= {value.type.tensor_type.elem_type for value in model.graph.input}
-    return 1e-3 if kinds <= wide | {TensorProto.BOOL} else 5e-2
+    return 1e-3 if kinds <= wide | {onnx.TensorProto.BOOL} else 5e-2
 
 
 def _freed(arrays: Arrays, freed: Mapping[str, Sequence[int]]) -> dict[str, NDArray[Any]]:
@@ -269,17 +273,15 @@ def evaluate(
     Each node stands below those that it reads from; ``inputs`` are all that they read besides.
     Raises ``InputError`` if onnxruntime is missing, or cannot run them.
     """
-    from onnx import ValueInfoProto, helper
-
     try:
-        kinds = {name: helper.np_dtype_to_tensor_dtype(x.dtype) for name, x in inputs.items()}
-        graph = helper.make_graph(
+        kinds = {name: onnx.helper.np_dtype_to_tensor_dtype(x.dtype) for name, x in inputs.items()}
+        graph = onnx.helper.make_graph(
             nodes,
             "constants",
-            [helper.make_tensor_value_info(n, kinds[n], x.shape) for n, x in inputs.items()],
-            [ValueInfoProto(name=name) for name in results],
+            [onnx.helper.make_tensor_value_info(n, kinds[n], x.shape) for n, x in inputs.items()],
+            [onnx.ValueInfoProto(name=name) for name in results],
         )
-        alone = helper.make_model(graph, opset_imports=model.opset_import)
+        alone = onnx.helper.make_model(graph, opset_imports=model.opset_import)
         alone.ir_version = model.ir_version
         data = alone.SerializeToString()
     except (KeyError, TypeError, ValueError) as error:  # no type of ONNX, or more than it holds
@@ -341,11 +343,9 @@ class _Drawing:
 
     def tensor(self, name: str, kind: TypeProto) -> NDArray[Any]:
         """Return a random tensor."""
-        from onnx import helper
-
         shape = self.shape(name, kind)
         try:
-            dtype = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
         except KeyError:
             raise NotRun(f"input {name!r} has no type of elements that can be drawn") from None
         if dtype.kind in "biu":

@@ -13,7 +13,7 @@ from layoutopt.graphs.ops import Array, Shape
 from layoutopt.layout.factors import numbers_of
 from layoutopt.onnx.folding import fold
 from layoutopt.onnx.inference import with_shapes
-from layoutopt.onnx.protobuf import copied, graphs, is_standard
+from layoutopt.onnx.protobuf import copied, graphs, is_standard, onnx
 from layoutopt.onnx.types import (
     contradictions,
     give_back,
@@ -176,9 +176,7 @@ def tell_operands(graph: GraphProto) -> bool:
     open.  The result of a transpose has the sizes of its operand, and at least the rank of the
     permutation: ONNX infers nothing in the body of a loop that is given what it does not know.
     """
-    from onnx import TensorShapeProto
-
-    names, told, unknown = input_names(graph), False, [TensorShapeProto.Dimension()]
+    names, told, unknown = input_names(graph), False, [onnx.TensorShapeProto.Dimension()]
     types = types_of(graph)
     for one in graphs(graph):
         inputs = list(one.input) if one is graph else []
@@ -211,12 +209,10 @@ def _operand_sizes(
     What has no elements tells nothing: in it, sizes cannot be left open by -1.  A reshape that does
     not ``always`` run says nothing of a tensor that is there without it.
     """
-    from onnx import TensorShapeProto
-
     result = kinds.get(node.output[0])
     if result is None or not result.type.tensor_type.HasField("shape"):
         given = turned_axes(node, 0) if node.op_type == "Transpose" else []
-        return [TensorShapeProto.Dimension()] * len(given) or None
+        return [onnx.TensorShapeProto.Dimension()] * len(given) or None
     dims = list(result.type.tensor_type.shape.dim)
     if any(dim.HasField("dim_value") and not dim.dim_value for dim in dims):
         return None

@@ -50,6 +50,7 @@ from layoutopt.onnx.protobuf import (
     graphs,
     is_standard,
     names_read,
+    onnx,
     set_items,
 )
 from layoutopt.onnx.source import check_network
@@ -292,8 +293,6 @@ class _Simplifier:
 
         That is but for ``fixed`` results that Identity does not make.
         """
-        from onnx import helper
-
         turned[node.output[0]] = node
         first = turned.get(node.input[0])
         both = [node] if first is None or self.pinned & {*first.output} else [first, node]
@@ -312,7 +311,7 @@ class _Simplifier:
             node.op_type = "Identity"
             del node.attribute[:], turned[node.output[0]]
         elif len(both) > 1:
-            set_items(node.attribute, [helper.make_attribute("perm", order)])
+            set_items(node.attribute, [onnx.helper.make_attribute("perm", order)])
 
     def _join_reshapes(self, graph: GraphProto, scope: _Outside) -> None:
         """Let reshapes to known shapes read what was there before other reshapes.
@@ -585,8 +584,6 @@ class _Simplifier:
         self, graph: GraphProto, node: NodeProto, scope: _Outside
     ) -> list[NodeProto] | None:
         """Return a GatherND of one index each as a Gather, whose axis may be any."""
-        from onnx import helper
-
         if node.op_type != "GatherND" or not self.keys.is_standard(node):
             return None
         kind = self.types.get(node.input[0])
@@ -601,16 +598,14 @@ class _Simplifier:
         self._add_constant(graph, target, np.array(sizes[:-1], np.int64))
         self.again = True
         return [
-            helper.make_node("Reshape", [node.input[1], target], [indices]),
-            helper.make_node("Gather", [node.input[0], indices], node.output, name=node.name),
+            onnx.helper.make_node("Reshape", [node.input[1], target], [indices]),
+            onnx.helper.make_node("Gather", [node.input[0], indices], node.output, name=node.name),
         ]
 
     def _constant_keys(
         self, node: NodeProto, scope: _Outside, read: set[str]
     ) -> Iterator[NodeProto]:
         """Yield Concats of keys and values that an Attention gives back, all of them constants."""
-        from onnx import helper
-
         if node.op_type != "Attention" or not self.keys.is_standard(node) or len(node.input) < 6:
             return
         for n, name in enumerate(node.output[1:3], 1):
@@ -618,7 +613,7 @@ class _Simplifier:
             known = [scope.constants.get(part) for part in parts]
             if name in read and all(x is not None and len(x.shape) == 4 for x in known):
                 node.output[n] = self.names.fresh(name)
-                yield helper.make_node("Concat", parts, [name], axis=2)
+                yield onnx.helper.make_node("Concat", parts, [name], axis=2)
 
     def _fold(self, graph: GraphProto, scope: _Outside) -> None:
         """Put results that are known in the place of the nodes that compute them."""
@@ -717,9 +712,9 @@ class _Simplifier:
         return same and kind.tensor_type.elem_type == _kind(value)
 
     def _add_constant(self, graph: GraphProto, name: str, value: NDArray[Any]) -> None:
-        from onnx import numpy_helper
-
-        tensor = numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
+        tensor = onnx.numpy_helper.from_array(
+            np.ascontiguousarray(value).reshape(value.shape), name
+        )
         if graph is self.model.graph and value.size > SMALL:
             add_weight(graph, name, tensor, self.weights)
         else:
@@ -788,15 +783,11 @@ def _is_view(node: NodeProto) -> bool:
 
 
 def _identity(source: str, result: str) -> NodeProto:
-    from onnx import helper
-
-    return helper.make_node("Identity", [source], [result])
+    return onnx.helper.make_node("Identity", [source], [result])
 
 
 def _kind(array: NDArray[Any]) -> int:
-    from onnx import helper
-
-    return int(helper.np_dtype_to_tensor_dtype(array.dtype))
+    return int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
 
 
 def _made(graph: GraphProto) -> Iterator[str]:

@@ -14,7 +14,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.processes import ending, start_python
 from layoutopt.conversion.result import Tally
 from layoutopt.graphs.ops import Array
-from layoutopt.onnx.protobuf import all_nodes, bodies, is_standard, write_proto
+from layoutopt.onnx.protobuf import all_nodes, bodies, is_standard, onnx, write_proto
 from layoutopt.onnx.result import PREFIX
 from layoutopt.onnx.running import NotRun, large_tensors, not_run
 from layoutopt.onnx.runtime import POLL, RunError, Session
@@ -118,8 +118,6 @@ def optimised_transposes(model: ModelProto) -> int:
     That is its basic level, which only does what holds for every machine.  Raises ``InputError``
     if onnxruntime is missing, or cannot load the network.
     """
-    import onnx
-
     with tempfile.TemporaryDirectory() as folder:
         path, found = Path(folder) / "model.onnx", Path(folder) / "optimised.onnx"
         write_proto(model, path, large_tensors(model))
@@ -140,8 +138,6 @@ def peer_transposes(model: ModelProto) -> tuple[dict[str, int | None], list[str]
     The number is None for one that is not installed or fails.  Raises ``InputError`` if
     onnxruntime is missing.
     """
-    import onnx
-
     found: dict[str, int | None] = {"onnxruntime": None}
     notes = []
     try:

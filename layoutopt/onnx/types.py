@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import BYTE_FLOATS, NARROW, Shape, Size
 from layoutopt.conversion.rules.registry import type_facts
-from layoutopt.onnx.protobuf import copied, graphs, is_standard, names_read, set_items, type_of
+from layoutopt.onnx.protobuf import (
+    copied,
+    graphs,
+    is_standard,
+    names_read,
+    onnx,
+    set_items,
+    type_of,
+)
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
@@ -57,9 +65,7 @@ def shape_of(kind: TypeProto | None) -> Shape | None:
 
 def type_of_tensor(tensor: TensorProto) -> TypeProto:
     """Return the type of an initialiser."""
-    from onnx import helper
-
-    return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+    return onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
 
 
 def set_shape(kind: TypeProto, shape: Shape) -> None:
@@ -105,20 +111,16 @@ def rounds_of(
 
 def type_name(kind: int) -> str:
     """Return what ONNX calls a type of elements, "" if unknown."""
-    from onnx import TensorProto
-
-    known = kind in TensorProto.DataType.values() and kind != TensorProto.UNDEFINED
-    return TensorProto.DataType.Name(kind).lower() if known else ""
+    known = kind in onnx.TensorProto.DataType.values() and kind != onnx.TensorProto.UNDEFINED
+    return onnx.TensorProto.DataType.Name(kind).lower() if known else ""
 
 
 def element_bytes(kind: int) -> int:
     """Return the bytes of an element of an ONNX type; of those below a byte, 1."""
-    from onnx import TensorProto, helper
-
-    if kind in (TensorProto.STRING, TensorProto.UNDEFINED):
-        return TEXT_BYTES if kind == TensorProto.STRING else 4
+    if kind in (onnx.TensorProto.STRING, onnx.TensorProto.UNDEFINED):
+        return TEXT_BYTES if kind == onnx.TensorProto.STRING else 4
     try:
-        return int(helper.tensor_dtype_to_np_dtype(kind).itemsize)
+        return int(onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize)
     except KeyError:
         raise InputError(f"unknown ONNX element type {kind}") from None
 
@@ -292,8 +294,6 @@ def declare_outputs(
     left open, of tensors inside and of outputs that nodes read: if they are wrong, they spread to
     other nodes now.
     """
-    from onnx import helper
-
     shapes = {value.name: value for value in given.graph.output}
     read = names_read(model.graph.node)
     open_sizes(model.graph.value_info, known)
@@ -305,7 +305,7 @@ def declare_outputs(
         if sizes is None or not value.type.HasField("tensor_type"):
             continue
         if not kind.HasField("shape"):
-            kind.CopyFrom(helper.make_tensor_type_proto(kind.elem_type, sizes).tensor_type)
+            kind.CopyFrom(onnx.helper.make_tensor_type_proto(kind.elem_type, sizes).tensor_type)
         elif value.name in read:
             open_sizes([value], known)
 

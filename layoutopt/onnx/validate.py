@@ -22,6 +22,7 @@ from layoutopt.onnx.protobuf import (
     copied,
     first_line,
     is_standard,
+    onnx,
     set_items,
     title,
     type_of,
@@ -95,7 +96,6 @@ def as_runtimes_read(model: ModelProto) -> tuple[ModelProto, list[str]]:
     The default axes of MeanVarianceNormalization, which ONNX's inference forgets, are stated, and
     so is a version of ONNX's operator set where no node needs one.
     """
-    from onnx import helper
 
     def meant(model: ModelProto) -> list[NodeProto]:
         kinds = ((type_of(node), node) for node in all_nodes(model.graph))
@@ -112,14 +112,14 @@ def as_runtimes_read(model: ModelProto) -> tuple[ModelProto, list[str]]:
         return model, []
     new, notes = copied(model), []
     if not told:
-        new.opset_import.append(helper.make_opsetid("", LATEST))
+        new.opset_import.append(onnx.helper.make_opsetid("", LATEST))
     for node in meant(new):
         if node.op_type == "Identity":
             names = ", ".join(map(repr, node.input[1:]))
             del node.input[1:]
             notes.append(f"{title(node)}: it has one input, and does not read {names}")
         else:
-            node.attribute.append(helper.make_attribute("axes", [0, 2, 3]))
+            node.attribute.append(onnx.helper.make_attribute("axes", [0, 2, 3]))
     return new, notes
 
 
@@ -129,9 +129,7 @@ def check_version(model: ModelProto, oldest: int) -> None:
     That is one from the oldest to that of the onnx package that is installed; else ``InputError``
     is raised.
     """
-    from onnx import defs
-
-    latest = defs.onnx_opset_version()
+    latest = onnx.defs.onnx_opset_version()
     for version in (x.version for x in model.opset_import if is_standard(x.domain)):
         if version > latest:
             raise InputError(
@@ -190,13 +188,11 @@ def _check_count(what: str, count: int, least: int, most: int) -> None:
 
 def _check_known(attribute: AttributeProto, kinds: Mapping[str, int]) -> None:
     """Check an attribute against those that its op has."""
-    from onnx import AttributeProto
-
     if attribute.name not in kinds:
         known = ", ".join(kinds) or "none"
         raise InputError(f"its op has no attribute {attribute.name!r}; known: {known}")
     if attribute.type != kinds[attribute.name]:
-        names = AttributeProto.AttributeType
+        names = onnx.AttributeProto.AttributeType
         own, right = names.Name(attribute.type), names.Name(kinds[attribute.name])
         raise InputError(f"attribute {attribute.name!r} is of kind {own}, {right} is needed")
 
@@ -207,12 +203,10 @@ def schema(type: str, version: int) -> OpSchema | None:
 
     The type is written as by :func:`~layoutopt.onnx.protobuf.type_of`.
     """
-    from onnx import defs
-
     domain, _, name = type.rpartition("::")
     try:
-        return defs.get_schema(name, version, domain)
-    except (defs.SchemaError, TypeError):  # there is none, or no such number
+        return onnx.defs.get_schema(name, version, domain)
+    except (onnx.defs.SchemaError, TypeError):  # there is none, or no such number
         return None
 
 
@@ -335,8 +329,6 @@ def changed(op: Op, before: Mapping[str, Any]) -> dict[str, Any]:
 
 def set_attribute(node: NodeProto, op: Op, name: str, value: Any) -> None:
     """Give a node an attribute, of the type that it had or that its op wants."""
-    from onnx import helper
-
     old = next((a for a in node.attribute if a.name == name), None)
     known = schema(op.type, op.opset)
     kind = old.type if old is not None else None
@@ -345,7 +337,7 @@ def set_attribute(node: NodeProto, op: Op, name: str, value: Any) -> None:
     if old is not None:
         node.attribute.remove(old)
     listed = list(value) if isinstance(value, tuple) else value
-    node.attribute.append(helper.make_attribute(name, listed, attr_type=kind))
+    node.attribute.append(onnx.helper.make_attribute(name, listed, attr_type=kind))
 
 
 def op_of(
@@ -379,13 +371,11 @@ def op_of(
 
 
 def _value(attribute: AttributeProto) -> Any:
-    from onnx import helper
-
     if attribute.HasField("t") or attribute.HasField("g") or attribute.graphs or attribute.tensors:
         return None
     if attribute.sparse_tensors or attribute.type_protos:
         return None
-    value = helper.get_attribute_value(attribute)
+    value = onnx.helper.get_attribute_value(attribute)
     if isinstance(value, bytes | int | float | str):
         return _plain(value)
     try:

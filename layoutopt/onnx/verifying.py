@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op
-from layoutopt.onnx.inference import infer_shapes, is_misread, is_short, tell_ranks
+from layoutopt.onnx.inference import infer_shapes, is_misread, is_short, refusals, tell_ranks
 from layoutopt.onnx.protobuf import (
     all_nodes,
     bodies,
     copied,
     first_line,
     graphs,
+    onnx,
     set_items,
 )
 from layoutopt.onnx.types import shape_of, take_declared, types_of
@@ -115,13 +116,11 @@ def _tell_options(model: ModelProto) -> bool:
 
 def _checked(model: ModelProto) -> None:
     """Hold a network against the checker, which wants outputs to have any shapes."""
-    from onnx import checker
-
     model = copied(model)
     for value in model.graph.output:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.shape.SetInParent()
-    checker.check_model(model)
+    onnx.checker.check_model(model)
 
 
 def _typed(model: ModelProto) -> None:
@@ -134,12 +133,9 @@ def _typed(model: ModelProto) -> None:
 
 
 def _refusal(check: Callable[[ModelProto], None], model: ModelProto) -> str:
-    from onnx import checker, shape_inference
-
-    known = (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError)
     try:
         check(model)
-    except known as error:
+    except refusals() as error:
         return " ".join(str(error).split()) or first_line(error)
     return ""
 

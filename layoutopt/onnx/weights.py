@@ -22,6 +22,7 @@ from layoutopt.onnx.protobuf import (
     drop_data,
     graphs,
     is_standard,
+    onnx,
     set_items,
     sparse_as_inputs,
     type_of,
@@ -82,9 +83,7 @@ def _without_initialisers(
     model: ModelProto, fields: Sequence[str] = (), graph_fields: Sequence[str] = ()
 ) -> ModelProto:
     """Return a copy without initialisers, and without some fields of the model and its graph."""
-    from onnx import ModelProto
-
-    light = ModelProto()
+    light = onnx.ModelProto()
     copied_except(model, light, "graph", *fields)
     copied_except(model.graph, light.graph, "initializer", *graph_fields)
     return light
@@ -92,8 +91,6 @@ def _without_initialisers(
 
 def without_weights(model: ModelProto) -> ModelProto:
     """Return a network with inputs in place of large weights, of the same types and shapes."""
-    import onnx
-
     fields = ("metadata_props", "training_info"), ("node", "quantization_annotation")
     light = _without_initialisers(model, *fields)
     light.ir_version = min(max(model.ir_version, SINCE_OVERRIDABLE), onnx.IR_VERSION)
@@ -113,9 +110,7 @@ def without_weights(model: ModelProto) -> ModelProto:
 
 
 def _add_input(graph: GraphProto, name: str, tensor: TensorProto) -> None:
-    from onnx import helper
-
-    value = helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims))
+    value = onnx.helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims))
     graph.input.append(value)
 
 
@@ -152,8 +147,6 @@ def add_nodes(
 
 def dense_constants(model: ModelProto, graph: GraphProto) -> None:
     """Give small sparse constants their zeros, and let nodes make those that are large."""
-    from onnx import helper, numpy_helper
-
     version = versions_of(model)[""]
     inputs = {value.name for value in graph.input}
     kept, made = list[Any](), list[Any]()
@@ -162,11 +155,11 @@ def dense_constants(model: ModelProto, graph: GraphProto) -> None:
         if name in inputs or model.training_info:
             kept.append(sparse)
         elif prod(sparse.dims) <= SMALL:
-            graph.initializer.append(numpy_helper.from_array(read_values(sparse, name), name))
+            graph.initializer.append(onnx.numpy_helper.from_array(read_values(sparse, name), name))
         elif version < SINCE_SPARSE_CONSTANTS:
             kept.append(sparse)
         else:
-            made.append(helper.make_node("Constant", [], [name], sparse_value=sparse))
+            made.append(onnx.helper.make_node("Constant", [], [name], sparse_value=sparse))
     nodes = [*made, *graph.node]
     del graph.sparse_initializer[:], graph.node[:]
     graph.sparse_initializer.extend(kept)
@@ -174,8 +167,8 @@ def dense_constants(model: ModelProto, graph: GraphProto) -> None:
     for node in graph.node:
         sparse = sparse_value(node)
         if sparse is not None and prod(sparse.dims) <= SMALL:
-            dense = numpy_helper.from_array(read_values(node, node.output[0]))
-            set_items(node.attribute, [helper.make_attribute("value", dense)])
+            dense = onnx.numpy_helper.from_array(read_values(node, node.output[0]))
+            set_items(node.attribute, [onnx.helper.make_attribute("value", dense)])
 
 
 def read_values(constant: Constant | SparseTensorProto, name: str) -> NDArray[Any]:
@@ -206,18 +199,16 @@ def transform_constant(constant: Constant, how: TransformedConstant, name: str) 
 
     Raises ``InputError`` if its values cannot be read.
     """
-    from onnx import TensorProto, numpy_helper
-
     try:
         values = array_of(constant)
         if values.size == 1:  # that of each element, where a shape is filled
             values = np.broadcast_to(values, [int(size or 0) for size in how.shape])
         for step in steps(tuple(range(values.ndim)), how.form, values.shape):
             values = step.apply(values)
-        tensor = numpy_helper.from_array(np.ascontiguousarray(values))
+        tensor = onnx.numpy_helper.from_array(np.ascontiguousarray(values))
     except (ValueError, TypeError, IndexError) as error:
         raise InputError(f"constant {how.source!r} cannot be re-laid ({error})") from None
-    if isinstance(constant, TensorProto) and tensor.data_type != constant.data_type:
+    if isinstance(constant, onnx.TensorProto) and tensor.data_type != constant.data_type:
         raise InputError(f"constant {how.source!r} cannot be re-laid: its type is not read")
     tensor.name = name
     return tensor
@@ -246,27 +237,26 @@ def _constant_attribute(node: NodeProto, name: str) -> Any:
 
 def array_of(constant: Constant | SparseTensorProto) -> NDArray[Any]:
     """Return the values of an initialiser, sparse or not, or of a constant node."""
-    from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
-
-    if isinstance(constant, TensorProto):
-        return np.asarray(numpy_helper.to_array(constant))
-    if isinstance(constant, SparseTensorProto):
+    if isinstance(constant, onnx.TensorProto):
+        return np.asarray(onnx.numpy_helper.to_array(constant))
+    if isinstance(constant, onnx.SparseTensorProto):
         return _filled(constant)
     [attribute] = constant.attribute
     if attribute.name == "value":
-        return np.asarray(numpy_helper.to_array(attribute.t))
+        return np.asarray(onnx.numpy_helper.to_array(attribute.t))
     if attribute.name == "sparse_value":
         return _filled(attribute.sparse_tensor)
     kinds = {"f": np.float32, "i": np.int64, "s": np.object_}
     kind = kinds[attribute.name.removeprefix("value_")[0]]
-    return np.array(helper.get_attribute_value(attribute), kind)
+    return np.array(onnx.helper.get_attribute_value(attribute), kind)
 
 
 def _filled(sparse: SparseTensorProto) -> NDArray[Any]:
     """Return a sparse tensor with its zeros; places are flat, or a row of indices each."""
-    from onnx import numpy_helper
-
-    values, places = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+    values, places = (
+        onnx.numpy_helper.to_array(sparse.values),
+        onnx.numpy_helper.to_array(sparse.indices),
+    )
     found = np.zeros(tuple(sparse.dims), values.dtype)
     if places.ndim == 2:
         found[tuple(places.T)] = values

@@ -16,7 +16,7 @@ from layoutopt.layout.factors import padded_axes
 from layoutopt.layout.reshape import written_sizes
 from layoutopt.onnx.layout_functions import LayoutFunctions
 from layoutopt.onnx.names import NetworkNames, attributes_key, rename
-from layoutopt.onnx.protobuf import all_nodes, bodies, copied_except, names_read, set_items
+from layoutopt.onnx.protobuf import all_nodes, bodies, copied_except, names_read, onnx, set_items
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import UNSQUEEZED, input_names, set_shape, typed
@@ -91,9 +91,7 @@ def write_model(source: OnnxSource, conversion: Conversion) -> ModelProto:
     op takes as inputs become new initialisers.  Constants that nobody reads any more are left out.
     All else that the network holds is kept.
     """
-    from onnx import ModelProto, helper
-
-    model = ModelProto()
+    model = onnx.ModelProto()
     copied_except(source.model, model, "graph")
     functions = LayoutFunctions(source.model)
     _Writer(source, conversion, functions).write("", model.graph)
@@ -102,7 +100,7 @@ def write_model(source: OnnxSource, conversion: Conversion) -> ModelProto:
     known = {x.domain for x in model.opset_import}
     used = {node.domain for node in all_nodes(model.graph)}
     if MICROSOFT in used - known:
-        model.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
+        model.opset_import.append(onnx.helper.make_opsetid(MICROSOFT, 1))
     return model
 
 
@@ -188,10 +186,8 @@ class _Writer:
 
     def _node(self, op: Op) -> NodeProto:
         """Return the node of an op: the one that it was read from, or a new one."""
-        from onnx import NodeProto
-
         before = self.source.ops.get(op.name)
-        node = NodeProto()
+        node = onnx.NodeProto()
         if before is None or before.type != op.type:
             domain, _, node.op_type = op.type.rpartition("::")
             node.domain, node.name = domain, op.name
@@ -249,12 +245,10 @@ class _Writer:
 
     def _initialiser(self, op: Op, array: Any, wish: str) -> str:
         """Return the name of a new initialiser in the graph of an op, one for equal arrays."""
-        from onnx import numpy_helper
-
         own = self.initialisers.setdefault(op.scope, {})
         key = str(array.dtype), array.shape, array.tobytes()
         if key not in own:
-            own[key] = numpy_helper.from_array(array, self.names.fresh(wish))
+            own[key] = onnx.numpy_helper.from_array(array, self.names.fresh(wish))
         return str(own[key].name)
 
     def _write_bodies(self, op: Op, node: NodeProto) -> None:
@@ -262,11 +256,9 @@ class _Writer:
 
         A Scan must know the ranks of what its body gives back, which other nodes may have told.
         """
-        from onnx import GraphProto
-
         tensors = self.conversion.graph.tensors
         for (body, given, returned), place in zip(op.places(), bodies(node), strict=True):
-            new = GraphProto()
+            new = onnx.GraphProto()
             inputs = [op.outputs[n] for n in given]
             outputs = [op.inputs[n] for n in returned]
             self.write(body.scope, new, inputs, outputs)
@@ -296,8 +288,6 @@ class _Writer:
         returned: Sequence[str],
     ) -> Iterator[NodeProto]:
         """Let a body give back tensors; yield nodes that pass on those that are not made in it."""
-        from onnx import helper
-
         before = {name for node in proto.node for name in node.output}
         made = {name for node in nodes for name in node.output}
         made |= before & self.source.constants.keys()
@@ -310,20 +300,18 @@ class _Writer:
             own, value.name = value.name, self.names.fresh(f"{value.name}_copy")
             if self.kinds.get(name) in NARROW and shape is not None:
                 order = list(range(len(shape)))
-                yield helper.make_node("Transpose", [own], [value.name], perm=order)
+                yield onnx.helper.make_node("Transpose", [own], [value.name], perm=order)
             else:
-                yield helper.make_node("Identity", [own], [value.name])
+                yield onnx.helper.make_node("Identity", [own], [value.name])
 
     def _write_constants(self, scope: str, read: set[str], target: GraphProto) -> None:
         """Write constants that are read, and those that were not before."""
-        from onnx import NodeProto
-
         source, proto, tensors = self.source, self.source.scopes[scope], self.source.graph.tensors
         own = {n: x for n, x in source.constants.items() if tensors[n].scope == scope}
         notes = proto.quantization_annotation
         read = read | {x.value for note in notes for x in note.quant_parameter_tensor_names}
         read |= self._noted()
-        nodes = {n: x for n, x in own.items() if isinstance(x, NodeProto)}
+        nodes = {n: x for n, x in own.items() if isinstance(x, onnx.NodeProto)}
         for name in reversed(nodes):
             if name in read:
                 read = read.union(nodes[name].input)
@@ -350,16 +338,16 @@ class _Writer:
 
     def _write_relaid(self, name: str, own: str, target: GraphProto) -> None:
         """Write a constant in another layout, under a name of its own."""
-        from onnx import NodeProto, numpy_helper
-
         how = self.conversion.relaid[name]
         constant = self.source.constants[how.source]
-        fill = isinstance(constant, NodeProto) and constant.op_type == "ConstantOfShape"
+        fill = isinstance(constant, onnx.NodeProto) and constant.op_type == "ConstantOfShape"
         if not fill or padded_axes(how.form, how.shape):
             target.initializer.append(transform_constant(constant, how, own))
             return
         sizes = [int(size or 0) for size in self.conversion.graph.tensors[name].shape or ()]
-        shape = numpy_helper.from_array(np.array(sizes, np.int64), self.names.fresh(f"{own}_shape"))
+        shape = onnx.numpy_helper.from_array(
+            np.array(sizes, np.int64), self.names.fresh(f"{own}_shape")
+        )
         target.initializer.append(shape)
         target.node.append(transform_fill(constant, shape, own))
 
@@ -399,8 +387,6 @@ class _Writer:
         It takes unknown ranks of an Attention's operands for 0, which a type that is left out may
         tell.
         """
-        from onnx import TensorProto, helper
-
         source, graph = self.source, self.conversion.graph
         names = input_names(source.model.graph)
         attended = {name for op in graph.ops if op.type == "Attention" for name in op.inputs}
@@ -412,12 +398,14 @@ class _Writer:
                 kind = self.kinds.get(name)
                 moved = hidden and (name != old or op.layouts != before.layouts)
                 if (moved or name in attended) and name not in told and kind:
-                    number = TensorProto.DataType.Value(kind.upper())
+                    number = onnx.TensorProto.DataType.Value(kind.upper())
                     shape = graph.tensors[name].shape
                     sizes = shape and [
                         x if isinstance(x, int) or x in names else None for x in shape
                     ]
-                    yield helper.make_tensor_value_info(self.new.get(name, name), number, sizes)
+                    yield onnx.helper.make_tensor_value_info(
+                        self.new.get(name, name), number, sizes
+                    )
 
     def _annotate(self, ops: Iterable[Op], target: GraphProto) -> None:
         """Let annotations of tensors that are there in another layout only name these."""
@@ -449,9 +437,9 @@ class _Writer:
 
 def _dtype_of(element_type: str) -> Any:
     """Return NumPy's type of elements, by what ONNX calls it."""
-    from onnx import TensorProto, helper
-
-    return helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(element_type.upper()))
+    return onnx.helper.tensor_dtype_to_np_dtype(
+        onnx.TensorProto.DataType.Value(element_type.upper())
+    )
 
 
 def _once(nodes: Iterable[NodeProto], outputs: Container[str]) -> Iterator[NodeProto]:
