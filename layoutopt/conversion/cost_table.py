@@ -201,11 +201,8 @@ class OpTimes:
 
     def written(self, op: Op) -> int:
         """Return what an op takes as it is written; nothing if its layouts are not in the table."""
-        fitting = []
-        for desired, time in self.of(op):
-            needed = required(op, desired)
-            if needed is not None and all(form is None for form in needed[0]):
-                fitting.append(time)
+        every = ((required(op, desired), time) for desired, time in self.of(op))
+        fitting = (time for needed, time in every if needed and {*needed[0]} <= {None})
         return min(fitting, default=0)
 
 

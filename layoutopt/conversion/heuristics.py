@@ -18,13 +18,15 @@ from layoutopt.layout.factors import Form, Order
 class ChosenOrders:
     """Orders of values that exist, and that are wanted, while ops choose."""
 
-    def __init__(self, task: ConversionLabelling) -> None:
+    def __init__(self, task: ConversionLabelling, modes: Sequence[int] = ()) -> None:
         self.task = task
         self.homes: dict[int, list[Order]] = {v: [order] for v, order in task.given}
         self.wanted: dict[int, Counter[Order]] = {}
         self.results = {n for rows in task.rows for row in rows for n, _ in row.gives}
         for need in task.forced:
             self._want(need)
+        for at, number in enumerate(modes):
+            self.add(at, number)
 
     def _want(self, need: Need, times: int = 1) -> None:
         self.wanted.setdefault(need[0], Counter())[need[1]] += times
@@ -95,9 +97,8 @@ def push_through(task: ConversionLabelling) -> list[int]:
     It is how transposes move towards outputs in onnxruntime's ``TransposeOptimizer``, which
     estimates for each op whether that pays.
     """
-    placed, found = ChosenOrders(task), [0] * len(task.rows)
-    for at in range(len(task.rows)):
-        placed.add(at, 0)
+    found = [0] * len(task.rows)
+    placed = ChosenOrders(task, found)
     for at, rows in enumerate(task.rows):
         placed.remove(at, 0)
         prices = [placed.price(at, number) for number in range(len(rows))]
@@ -116,9 +117,7 @@ def one_layout(task: ConversionLabelling) -> list[int]:
     best: tuple[int, list[int]] | None = None
     for form in forms:
         found = [own.index(form) if form in (own := _first(one)) else 0 for one in task.every]
-        placed = ChosenOrders(task)
-        for at, number in enumerate(found):
-            placed.add(at, number)
+        placed = ChosenOrders(task, found)
         total = sum(task.times[at][number] for at, number in enumerate(found))
         total += sum(map(placed.cost, placed.wanted))
         if best is None or total < best[0]:

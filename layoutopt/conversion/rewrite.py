@@ -148,9 +148,8 @@ def ops_of(source: Form, steps: Iterable[TransformStep], shape: Shape) -> Iterat
         elif step.kind in ("pad", "crop"):
             changed = [i for i, size in enumerate(step.numbers) if size != before[i]]
             if step.kind == "pad":
-                ends = [0] * len(before)
-                for i in changed:
-                    ends[i] = int(step.numbers[i] or 0) - int(before[i] or 0)
+                pairs = zip(step.numbers, before, strict=True)
+                ends = [0 if n == m else int(n or 0) - int(m or 0) for n, m in pairs]
                 yield FormStep("Pad", {"pads": (*[0] * len(ends), *ends)}, target)
             else:
                 ends = [int(step.numbers[i] or 0) for i in changed]

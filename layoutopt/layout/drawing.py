@@ -50,13 +50,18 @@ def draw(
     flat = _flat(index, inside, place.shape)
     fills = palette([min(place.shape[axis], COLOURS)])[0] if place.shape else [grids.OWN]
     along = index[axis] if place.shape else np.zeros(1, np.int64)
+    named = list(zip(map(str.lower, place.logical), index, strict=True))
+    places = [[f"{a}={int(along[i])}" for a, along in named] for i in range(place.size)]
     cells = grids.CellGrid(
         tuple(
             fills[a % len(fills)] if here else grids.BLANK
             for a, here in zip(along.tolist(), inside.tolist(), strict=True)
         ),
         tuple(str(f) if f >= 0 else "" for f in flat.tolist()),
-        tuple(_tips(place.logical, index, inside)),
+        tuple(
+            f"offset {i}: {' '.join(told) or 'the element'}" if here else f"offset {i}: padding"
+            for i, (here, told) in enumerate(zip(inside.tolist(), places, strict=True))
+        ),
     )
     axes = zip(place.logical, place.shape, strict=True)
     title = f"{as_layout(layout)} of {' '.join(f'{a}={n}' for a, n in axes) or 'a scalar'}"
@@ -109,13 +114,3 @@ def _axis(axes: str, colour: str | None) -> int:
     if colour not in axes or len(colour) != 1:
         raise LayoutError(f"colours follow one of the axes {', '.join(axes)}, not {colour!r}")
     return axes.index(colour)
-
-
-def _tips(axes: str, index: Sequence[Array], inside: NDArray[np.bool_]) -> list[str]:
-    found = []
-    for i, here in enumerate(inside.tolist()):
-        told = " ".join(
-            f"{a.lower()}={int(along[i])}" for a, along in zip(axes, index, strict=True)
-        )
-        found.append(f"offset {i}: {told or 'the element'}" if here else f"offset {i}: padding")
-    return found

@@ -25,13 +25,8 @@ SMALL = 1024
 """Tensors of up to so many elements keep their data, which may be shapes or axes."""
 
 DATA_FIELDS = (
-    "raw_data",
-    "float_data",
-    "int32_data",
-    "int64_data",
-    "uint64_data",
-    "double_data",
-    "string_data",
+    *("raw_data", "float_data", "int32_data", "int64_data"),
+    *("uint64_data", "double_data", "string_data"),
 )
 
 

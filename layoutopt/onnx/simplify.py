@@ -353,8 +353,7 @@ class _Simplifier:
         sizes = written_sizes([shape[axis] for axis in order])
         if wide == sorted(wide) and sizes is not None:
             target = np.array(sizes)
-            name = self.names.fresh(f"{node.output[0]}_shape")
-            self._add_constant(graph, name, target)
+            name = self._new_constant(graph, f"{node.output[0]}_shape", target)
             scope.values[name] = target
             node.op_type = "Reshape"
             node.input.append(name)
@@ -594,8 +593,9 @@ class _Simplifier:
         sizes = numbers_of(shape)
         if sizes is None or sizes[-1:] != (1,) or any(a.i for a in node.attribute):
             return None
-        indices, target = (self.names.fresh(f"{node.input[1]}_{x}") for x in ("rows", "shape"))
-        self._add_constant(graph, target, np.array(sizes[:-1], np.int64))
+        indices = self.names.fresh(f"{node.input[1]}_rows")
+        shape_of_rows = np.array(sizes[:-1], np.int64)
+        target = self._new_constant(graph, f"{node.input[1]}_shape", shape_of_rows)
         self.again = True
         return [
             onnx.helper.make_node("Reshape", [node.input[1], target], [indices]),
@@ -669,9 +669,8 @@ class _Simplifier:
                 continue
             for name in node.output:
                 if name in results and name in outputs:
-                    source = self.names.fresh(f"{name}_value")
+                    source = self._new_constant(graph, f"{name}_value", results.pop(name))
                     nodes.append(_identity(source, name))
-                    self._add_constant(graph, source, results.pop(name))
                 elif name in results:
                     self._add_constant(graph, name, results.pop(name))
         set_items(graph.node, nodes)
@@ -681,9 +680,7 @@ class _Simplifier:
         """Let a Reshape read a constant where at most one size is open to it."""
         target = sizes.reshape_target(node) if self.keys.is_standard(node) else None
         if target is not None:
-            name = self.names.fresh(f"{node.input[1]}_value")
-            self._add_constant(graph, name, target)
-            node.input[1] = name
+            node.input[1] = self._new_constant(graph, f"{node.input[1]}_value", target)
             self.again = True
 
     def _settle_range(self, graph: GraphProto, node: NodeProto, scope: _Outside) -> None:
@@ -693,8 +690,7 @@ class _Simplifier:
         for k, given in enumerate(node.input):
             value = scope.values.get(given)
             if value is not None and value.ndim and value.size == 1:
-                node.input[k] = self.names.fresh(f"{given}_value")
-                self._add_constant(graph, node.input[k], value.reshape(()))
+                node.input[k] = self._new_constant(graph, f"{given}_value", value.reshape(()))
                 self.again = True
 
     def _fits(self, name: str, value: object) -> bool:
@@ -710,6 +706,12 @@ class _Simplifier:
             and all(a == b for a, b in zip(shape, value.shape, strict=True) if isinstance(a, int))
         )
         return same and kind.tensor_type.elem_type == _kind(value)
+
+    def _new_constant(self, graph: GraphProto, wish: str, value: NDArray[Any]) -> str:
+        """Return the name of a new constant."""
+        name = self.names.fresh(wish)
+        self._add_constant(graph, name, value)
+        return name
 
     def _add_constant(self, graph: GraphProto, name: str, value: NDArray[Any]) -> None:
         tensor = onnx.numpy_helper.from_array(
