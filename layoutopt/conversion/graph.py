@@ -272,18 +272,12 @@ class ConversionGraph:
             If a name is taken or unknown, or a shape is wrong.
         """
         op = self._completed(op)
-        given = list(element_bytes)
         default = self.tensors[op.inputs[0]].element_bytes if op.has(0) else 4
+        widths = [default if width is None else width for width in element_bytes]
+        widths += [default] * len(op.outputs)
         results = [
-            checked_tensor(
-                name,
-                shape,
-                "activation",
-                "*",
-                default if n >= len(given) or given[n] is None else given[n],
-                op.scope,
-            )
-            for n, (name, shape) in enumerate(zip(op.outputs, op.output_shapes, strict=True))
+            checked_tensor(name, shape, "activation", "*", width, op.scope)
+            for name, shape, width in zip(op.outputs, op.output_shapes, widths, strict=False)
         ]
         self.ops.append(op)
         self._op_names.add(op.name)

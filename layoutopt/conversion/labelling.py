@@ -207,6 +207,7 @@ class _Building:
     wanted: Sequence[Need]
     forced: set[Need] = field(default_factory=set)
     homes: set[Need] = field(default_factory=set)
+    nodes: dict[Need, int] = field(default_factory=dict)
     own: list[list[int]] = field(default_factory=list)
     begin: list[int] = field(default_factory=list)
     edges: list[tuple[int, int, int]] = field(default_factory=list)
@@ -225,24 +226,24 @@ class _Building:
         sources = self._orders(wanted)
         self.homes |= {(v, orders[0]) for v, orders in sources.items() if len(orders) == 1}
         self.forced -= self.homes
-        nodes = {need: self._node([0, self.weights[need[0]]], 0) for need in wanted}
+        self.nodes = {need: self._node([0, self.weights[need[0]]], 0) for need in wanted}
         constant = sum(self.weights[v] for v, _ in self.forced)
         op_nodes: list[int | None] = []
         times = [[self.costs.op(one.price(n)) for n in one.rows] for one in self.every]
         for own, rows in zip(times, needs, strict=True):
-            op_nodes.append(self._chooser(rows, 0, nodes, own) if len(rows) > 1 else None)
+            op_nodes.append(self._chooser(rows, 0, own) if len(rows) > 1 else None)
             constant += own[0] if len(rows) == 1 else 0
-        self._charge_once(needs, op_nodes, nodes)
+        self._charge_once(needs, op_nodes)
         places: dict[int, tuple[int | None, list[Order]]] = {}
         for v, orders in sources.items():
             node = None
             if len(orders) > 1:
-                label = orders.index(self._first(v, orders, nodes))
-                node = self._chooser([ModeRow((), ((v, order),)) for order in orders], label, nodes)
+                label = orders.index(self._first(v, orders))
+                node = self._chooser([ModeRow((), ((v, order),)) for order in orders], label)
             places[v] = node, orders
         problem, start = self._problem(), np.array(self.begin, np.int64)
         kept = self.every, self.weights, times, list(self.wanted), given
-        return ConversionLabelling(problem, constant, start, op_nodes, places, nodes, *kept)
+        return ConversionLabelling(problem, constant, start, op_nodes, places, self.nodes, *kept)
 
     def _settle(self, needs: list[list[ModeRow]]) -> dict[Need, None]:
         """Find what is there in any case; return other orders that a mode takes."""
@@ -267,10 +268,10 @@ class _Building:
                 orders.append(self.values.written(self.values.every[v].root)[1])
         return found
 
-    def _first(self, v: int, orders: list[Order], nodes: dict[Need, int]) -> Order:
+    def _first(self, v: int, orders: list[Order]) -> Order:
         """Return the order of a free value at the start: as written, or else one that is taken."""
         written = self.values.written(self.values.every[v].root)[1]
-        taken = [o for o in orders if (v, o) in self.forced or self.begin[nodes[v, o]]]
+        taken = [o for o in orders if (v, o) in self.forced or self.begin[self.nodes[v, o]]]
         if written in orders:
             return written
         return (taken or orders)[0]
@@ -280,30 +281,28 @@ class _Building:
         self.begin.append(label)
         return len(self.own) - 1
 
-    def _chooser(
-        self, rows: list[ModeRow], label: int, nodes: dict[Need, int], own: Sequence[int] = ()
-    ) -> int:
+    def _chooser(self, rows: list[ModeRow], label: int, own: Sequence[int] = ()) -> int:
         """Add the node of an op or source, and its edges; ``own`` is what its modes cost."""
         returns = [
-            cost - sum(self.weights[n[0]] for n in row.gives if n in nodes or n in self.forced)
+            cost - sum(self.weights[n[0]] for n in row.gives if n in self.nodes or n in self.forced)
             for row, cost in zip(rows, own or [0] * len(rows), strict=True)
         ]
         node = self._node(returns, label)
         users: dict[Need, list[int]] = {}
         for number, row in enumerate(rows):
             for need in dict.fromkeys((*row.takes, *row.gives)):
-                if need in nodes:
+                if need in self.nodes:
                     users.setdefault(need, []).append(number)
         for need, numbers in users.items():
             key = (len(rows), tuple(numbers))
-            self.edges.append((node, nodes[need], self.tables.setdefault(key, len(self.tables))))
+            self.edges.append(
+                (node, self.nodes[need], self.tables.setdefault(key, len(self.tables)))
+            )
             if label in numbers:
-                self.begin[nodes[need]] = 1
+                self.begin[self.nodes[need]] = 1
         return node
 
-    def _charge_once(
-        self, needs: list[list[ModeRow]], op_nodes: list[int | None], nodes: dict[Need, int]
-    ) -> None:
+    def _charge_once(self, needs: list[list[ModeRow]], op_nodes: list[int | None]) -> None:
         """Add the edge of each pair of ops that give the same value."""
         makers: dict[int, tuple[int, list[ModeRow]]] = {}
         for node, rows in zip(op_nodes, needs, strict=True):
@@ -313,7 +312,9 @@ class _Building:
                 other, before = makers.setdefault(v, (node, rows))
                 if other != node:
                     both = ({*a.gives} & {*b.gives} for a in before for b in rows)
-                    paid = [sum(n in nodes or n in self.forced for n in common) for common in both]
+                    paid = [
+                        sum(n in self.nodes or n in self.forced for n in common) for common in both
+                    ]
                     costs = exact_integers([self.weights[v] * count for count in paid])
                     self.pairs.append((other, node, costs.reshape(len(before), len(rows))))
 

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutopt.base.errors import InputError, needed
+from layoutopt.base.errors import InputError, LazyModule, needed
 from layoutopt.conversion.rules.op import LATEST, Op, Shape
 from layoutopt.conversion.rules.operator import Category, ShapeLike
 from layoutopt.conversion.rules.registry import operator_of, parameter_places, type_facts
 from layoutopt.layout.factors import elements_of
 
 if TYPE_CHECKING:
+    import onnx as onnx
     from onnx import AttributeProto, TensorProto, ValueInfoProto
     from onnx.defs import OpSchema
+else:
+    onnx = LazyModule("onnx")
 
 LONGEST = 1024
 """Elements of vectors that ONNX may follow, which it does one by one."""
@@ -78,7 +81,7 @@ def _like(op: Op, other: ShapeLike) -> Op:
 
 def _inferred(op: Op) -> list[Shape | None]:
     """Return what ONNX infers of an op of its own."""
-    onnx = needed("onnx", f"telling the shape of {op}")
+    needed("onnx", f"telling the shape of {op}")
     if not onnx.defs.has(op.type):
         return [None] * len(op.outputs)
     try:
@@ -112,32 +115,26 @@ def _inferred(op: Op) -> list[Shape | None]:
 
 def _parameters(op: Op, schema: OpSchema) -> Iterator[tuple[int, TensorProto]]:
     """Yield the values of inputs that stand among an op's attributes, with their positions."""
-    from onnx import numpy_helper
-
     for name, place in parameter_places(op).items():
         if name in op.attributes and name not in schema.attributes and name != "indices":
             kind = np.float32 if name in ("roi", "scales") else np.int64
             values = np.asarray(op.attributes[name], kind)
-            yield place, numpy_helper.from_array(np.atleast_1d(values), name)
+            yield place, onnx.numpy_helper.from_array(np.atleast_1d(values), name)
 
 
 def _attributes(op: Op, schema: OpSchema) -> Iterator[AttributeProto]:
     """Yield an op's attributes, but for the type of its result: operands are floats here."""
-    from onnx import helper
-
     kinds: Any = schema.attributes
     for name, value in op.attributes.items():
         if name in kinds and name != "output_dtype":
             given = list(value) if isinstance(value, tuple) else value
-            yield helper.make_attribute(name, given, attr_type=int(kinds[name].type.value))
+            yield onnx.helper.make_attribute(name, given, attr_type=int(kinds[name].type.value))
     if "num_outputs" in kinds and not (op.has(1) or {"num_outputs", "split"} & set(op.attributes)):
-        yield helper.make_attribute("num_outputs", len(op.outputs))
+        yield onnx.helper.make_attribute("num_outputs", len(op.outputs))
 
 
 def _value(op: Op, n: int) -> ValueInfoProto:
     """Return an operand of floats; vectors of axes and sizes have one axis."""
-    from onnx import TensorProto, helper
-
     shape = op.shape(n)
     vectors = {place for name, place in parameter_places(op).items() if name != "indices"}
     if shape is None and n in vectors:
@@ -145,7 +142,7 @@ def _value(op: Op, n: int) -> ValueInfoProto:
     if op.type == "Resize" and n > 1 and shape is not None and len(shape) == 1:
         axes = op.attributes.get("axes")  # and a vector of unknown length for an empty one
         shape = (len(axes) if axes else op.rank(0),)
-    return helper.make_tensor_value_info(f"x{n}", TensorProto.FLOAT, shape)
+    return onnx.helper.make_tensor_value_info(f"x{n}", onnx.TensorProto.FLOAT, shape)
 
 
 def _shape(value: ValueInfoProto, named: set[str]) -> Shape | None:

@@ -138,10 +138,9 @@ def run_alone(
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            results = list(ReferenceEvaluator(alone).run(None, dict(inputs)))
+            return list(ReferenceEvaluator(alone).run(None, dict(inputs)))
     except Exception:  # whatever it is, the value is not known; shape inference may know more
         return None
-    return results
 
 
 def _slices_from_before(node: NodeProto, inputs: Mapping[str, Array]) -> bool:

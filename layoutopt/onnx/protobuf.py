@@ -8,16 +8,13 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from layoutopt.base.errors import InputError, LazyModule, needed
+from layoutopt.base.errors import InputError, needed
 from layoutopt.base.files import named, read_bytes, write_bytes, written
+from layoutopt.conversion.shapes import onnx as onnx
 from layoutopt.graphs.ops import Array
 
 if TYPE_CHECKING:
-    import onnx as onnx
     from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
-else:
-    onnx = LazyModule("onnx")
-    """The package, imported where it is first used, as it need not be installed."""
 
 Message = TypeVar("Message")
 

@@ -28,6 +28,7 @@ from layoutopt.onnx.protobuf import (
     type_of,
     versions_of,
 )
+from layoutopt.onnx.types import type_of_tensor
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
@@ -99,19 +100,14 @@ def without_weights(model: ModelProto) -> ModelProto:
         if prod(tensor.dims) <= SMALL:
             light.graph.initializer.append(tensor)
         elif tensor.name not in inputs:
-            _add_input(light.graph, tensor.name, tensor)
+            light.graph.input.add(name=tensor.name, type=type_of_tensor(tensor))
     for node in model.graph.node:
         large = _large_value(node)
         if large is None:
             light.graph.node.append(node)
         else:
-            _add_input(light.graph, node.output[0], large)
+            light.graph.input.add(name=node.output[0], type=type_of_tensor(large))
     return light
-
-
-def _add_input(graph: GraphProto, name: str, tensor: TensorProto) -> None:
-    value = onnx.helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims))
-    graph.input.append(value)
 
 
 SINCE_SPARSE_CONSTANTS = 11
