@@ -65,10 +65,6 @@ def convert(
 ) -> ConversionResult:
     """Convert an ONNX network to an equivalent one with provably fewest layout transforms.
 
-    Raises ``InputError`` if the network is malformed or cannot be read, or an option is invalid,
-    and ``TimeoutError`` if time runs out while the file is read, or before required layouts or
-    those of ``costs`` are met.  Without either, the given network is returned.
-
     Parameters
     ----------
     model
@@ -94,14 +90,21 @@ def convert(
     check, compare, peers
         Whether to run both networks in onnxruntime on the same random inputs, to count the
         transforms left by each heuristic, and the transposes left by other optimisers.
+
+    Raises
+    ------
+    InputError
+        If the network is malformed or cannot be read, or an option is invalid.
+    TimeoutError
+        If time runs out while the file is read, or before required layouts or those of ``costs``
+        are met.  Without either, the given network is returned.
     """
     limits = limited(time_limit, seed=seed, progress=progress)
     table = costs if isinstance(costs, OpCosts | None) else read_costs(costs)
     aim = objective or ("count,changed,bytes" if table is None else "time,count")
     desired = _desired(layout, padding, backend)
-    choose = partial(convert_graph, desired=desired, costs=table, objective=aim, solver=solver)
-    choose = partial(choose, free_io=free_io, microsoft=microsoft)
-    return _in_time(model, _Wanted(choose, check, compare, peers), limits)
+    wanted = _Wanted(desired, table, aim, solver, free_io, microsoft, check, compare, peers)
+    return _in_time(model, wanted, limits)
 
 
 def _in_time(model: Model | str | Path, wanted: _Wanted, limits: Limits) -> ConversionResult:
@@ -138,26 +141,25 @@ def _name(model: Model | str | Path) -> str:
 class _Wanted:
     """Arguments of :func:`convert`."""
 
-    choose: partial[Conversion]  # converts a graph
+    desired: Requirements | None
+    costs: OpCosts | None
+    objective: str
+    solver: str
+    free_io: bool
+    microsoft: bool
     check: bool
     compare: bool
     peers: bool
 
     @property
-    def costs(self) -> OpCosts | None:
-        """Durations of ops and transforms."""
-        costs: OpCosts | None = self.choose.keywords["costs"]
-        return costs
-
-    @property
     def objectives(self) -> tuple[str, ...]:
         """What is minimised, in order."""
-        return parse_objective(self.choose.keywords["objective"], self.costs is not None)
+        return parse_objective(self.objective, self.costs is not None)
 
     @property
     def asks(self) -> bool:
         """Whether layouts or costs are required."""
-        return self.choose.keywords["desired"] is not None or self.costs is not None
+        return self.desired is not None or self.costs is not None
 
     def better(self, given: Tally, found: Conversion) -> bool:
         """Return whether a given network is better than a conversion, if no layout is required.
@@ -356,7 +358,7 @@ class _Trial:
         difference = None
         try:
             self.limits.report("choosing layouts")
-            found = self.conversion(self.wanted.choose, written)
+            found = self.conversion(self.wanted.solver, written)
             self.times.end("solve")
             self.limits.report("writing")
             new = write_model(self.source, found)
@@ -386,10 +388,21 @@ class _Trial:
             raise Unsound(why, found)
         return Attempt(found, new, difference)
 
-    def conversion(self, choose: partial[Conversion], written: Collection[str]) -> Conversion:
-        """Return the conversion of the network's graph."""
+    def conversion(self, solver: str, written: Collection[str]) -> Conversion:
+        """Return the conversion of the network's graph by a solver."""
+        wanted = self.wanted
         with interruptible(self.limits):
-            return choose(self.source.graph, written=written, limits=self.limits)
+            return convert_graph(
+                self.source.graph,
+                desired=wanted.desired,
+                costs=wanted.costs,
+                objective=wanted.objective,
+                solver=solver,
+                free_io=wanted.free_io,
+                microsoft=wanted.microsoft,
+                written=written,
+                limits=self.limits,
+            )
 
     def unconverted(self, error: Unsound | None) -> Attempt:
         """Return the given network."""
@@ -442,7 +455,7 @@ def _heuristics(trial: _Trial, wanted: _Wanted, sound: Found) -> dict[str, Tally
     """Return the costs of the transforms left by each heuristic, or given if these are lower."""
     found = {}
     for name in SOLVERS[1:]:
-        one = trial.conversion(partial(wanted.choose, solver=name), sound.written)
+        one = trial.conversion(name, sound.written)
         before = trial.given_cost(one)
         found[name] = before if wanted.better(before, one) else one.after
     return found
