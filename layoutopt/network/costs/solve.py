@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import gcd, inf
 from typing import TypeAlias
@@ -165,8 +165,10 @@ TURN, LONGER, TRIED = 0.25, 4.0, 0.5
 the effort of a short search."""
 
 STEPS = 8 * 10**6  # steps of branching for an effort of 1
-SHARE, IMPROVED = 0.4, 0.1
-"""Shares of the time that a relaxation gets, and each of the first improvements of labels."""
+SHARE, IMPROVED, IMPROVING = 0.4, 0.1, 0.6
+"""Shares of the time that a relaxation gets, a first improvement of labels, and all others."""
+
+TURNS = 6  # turns of improving labels, if time is limited
 
 PART = 60
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
@@ -454,8 +456,7 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     best = tried.labels or best
     if limits.over or tried.proved(part):
         return tried
-    best = tabu_search(part, best, limits.within(IMPROVED * limits.left))
-    best = rebuild(part, best, limits)
+    best = _improve(part, best, limits)
     found = _search_less(part, limits, best)
     return FoundLabels(found.labels, max(tried.bound, found.bound))
 
@@ -471,11 +472,25 @@ def _search_less(part: Work, limits: Limits, best: list[int]) -> FoundLabels:
     return FoundLabels(_better(part, best, found.labels), found.bound)
 
 
+def _improve(part: Work, labels: list[int], limits: Limits) -> list[int]:
+    """Relabel nodes one by one and in parts, in turns, until neither finds less in its time."""
+    share = IMPROVING if cells(part) <= MOST_CELLS else 1.0  # search fails on larger ones
+    limits = limits.within(share * limits.left)
+    length = limits.left / TURNS
+    while not limits.over:
+        before = part.value(labels)
+        labels = tabu_search(part, labels, limits.within(length))
+        turn = limits.within(length)
+        labels = rebuild(part, labels, turn)
+        if part.value(labels) == before and not turn.over:
+            break
+        limits = replace(limits, seed=limits.seed + 1)
+    return labels
+
+
 def rebuild(work: Work, labels: list[int], limits: Limits) -> list[int]:
     """Solve small parts, all other nodes keeping their labels; return the labels then."""
     labels, pairs = list(labels), cells(work)
-    if pairs <= MOST_CELLS:  # search leads to nothing in larger ones
-        limits = limits.within(SHARE * limits.left)
     nearby, effort = Neighbourhoods(work, limits, size=PART), pairs / COVERED
     while effort > 0 and not limits.over and (nodes := nearby.next()):
         part, own = part_of(work, nodes, labels), [labels[u] for u in nodes]

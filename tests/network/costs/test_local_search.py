@@ -194,20 +194,21 @@ def test_labels_are_improved_more_after_a_short_search(monkeypatch: pytest.Monke
         return FoundLabels(best, int(part.value(best)) if proves else int(part.bound()))
 
     def improve(part: Work, labels: list[int], limits: Limits) -> list[int]:
-        ran.append("improve")
-        return labels
+        ran.append(f"improve {limits.seed}")
+        return better.pop() if better else labels
 
     monkeypatch.setattr(solve, "_search_less", search)
     monkeypatch.setattr(solve, "tabu_search", improve)
     monkeypatch.setattr(solve, "rebuild", improve)
-    proves = False
+    proves, better = False, [tabu_search(work, [0] * 20, Limits())]
+    first, second = ["improve 0"] * 2, ["improve 1"] * 2  # a second turn, as the first finds less
     solve.STAGES[2](work.copy(), Limits(), [0] * 20)
-    assert ran == [f"search {TRIED}", "improve", "improve", "search inf"]
+    assert ran == [f"search {TRIED}", *first, *second, "search inf"]
     solve.STAGES[2](work.copy(), Limits().turn(TURN), [0] * 20)
-    assert ran[4:] == [f"search {TURN}"]
+    assert ran[6:] == [f"search {TURN}"]
     proves = True
     solve.STAGES[2](work.copy(), Limits(), [0] * 20)
-    assert ran[5:] == [f"search {TRIED}"]
+    assert ran[7:] == [f"search {TRIED}"]
 
 
 def ring(nodes: int) -> Work:
