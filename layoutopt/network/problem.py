@@ -43,14 +43,27 @@ class Precedence:
     Choosing a label that is an output of barrier ``b`` for a node that barrier ``c``
     reads means that ``b`` must be known before ``c``.  A labelling is allowed if these
     arcs and the static ones together have no cycle.
+
+    Parameters
+    ----------
+    barriers
+        Number of barriers, which are ``0 .. barriers-1``.
+    arcs
+        Static arcs, shape ``(a, 2)``: barrier ``arcs[i, 1]`` reads an output of
+        ``arcs[i, 0]`` whatever is chosen.
+    label_barrier
+        For each named label the barrier that it is an output of, or -1.
+    reader_sets
+        The distinct sets of barriers that read some node.
+    node_readers
+        For each node the index of its set in ``reader_sets``.
     """
 
-    barriers: int  # number of barriers, which are `0 .. barriers-1`
-    # static arcs, shape (a, 2): barrier `arcs[i, 1]` reads an output of `arcs[i, 0]` anyway
+    barriers: int
     arcs: IntArray
-    label_barrier: IntArray  # for each named label the barrier that it is an output of, or -1
-    reader_sets: tuple[tuple[int, ...], ...]  # the distinct sets of barriers that read some node
-    node_readers: IntArray  # for each node the index of its set in `reader_sets`
+    label_barrier: IntArray
+    reader_sets: tuple[tuple[int, ...], ...]
+    node_readers: IntArray
 
     def hopeless(self) -> IntArray:
         """Return which barriers' labels no node with a given reader set can ever take.
@@ -79,20 +92,34 @@ def no_numbers() -> WeightArray:
 class Labelling:
     """A labelling problem; see the module's text for its meaning.
 
-    Weights and rewards are exact integers, of either sign, not zero.
+    Parameters
+    ----------
+    nodes
+        Number of nodes.
+    labels
+        Number of named labels.
+    edges
+        Shape ``(m, 2)``: two different nodes each; every pair of nodes at most once.
+    weights
+        Shape ``(m,)``: exact integers, of either sign, not zero.
+    reward_at
+        Shape ``(r, 2)``: node and named label; every combination at most once.
+    rewards
+        Shape ``(r,)``: exact integers, of either sign, not zero.
+    banned
+        Shape ``(b, 2)``: node and named label that it must not choose.
+    precedence
+        Order rules over barriers, or ``None``.
     """
 
-    nodes: int  # number of nodes
-    labels: int  # number of named labels
-    # shape (m, 2): two different nodes each; every pair of nodes at most once
+    nodes: int
+    labels: int
     edges: IntArray = field(default_factory=no_pairs)
-    weights: WeightArray = field(default_factory=no_numbers)  # shape (m,)
-    # shape (r, 2): node and named label; every combination at most once
+    weights: WeightArray = field(default_factory=no_numbers)
     reward_at: IntArray = field(default_factory=no_pairs)
-    rewards: WeightArray = field(default_factory=no_numbers)  # shape (r,)
-    # shape (b, 2): node and named label that it must not choose
+    rewards: WeightArray = field(default_factory=no_numbers)
     banned: IntArray = field(default_factory=no_pairs)
-    precedence: Precedence | None = None  # order rules over barriers
+    precedence: Precedence | None = None
 
     def value(self, labels: IntArray) -> int:
         """Return the exact objective of a labelling.
