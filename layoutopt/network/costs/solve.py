@@ -160,7 +160,7 @@ LARGE_BYTES = 2**30
 CELLS, MOST_CELLS = 50_000, 200_000
 """Most entries of tables that an LP solver relaxes, before dual ascent and after it."""
 
-TURN, LONGER, TRIED = 0.25, 4.0, 0.5
+TURN, LONGER, SHORT = 0.25, 4.0, 0.5
 """Effort of the first turn of each search, see ``Limits.turn``, how much longer the next is, and
 the effort of a short search."""
 
@@ -452,7 +452,7 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     best = polish(part, best, limits.within(IMPROVED * limits.left))
     if limits.counted < inf:
         return _search_less(part, limits, best)
-    tried = _search_less(part, limits.within(IMPROVED * limits.left).turn(TRIED), best)
+    tried = _search_less(part, limits.within(IMPROVED * limits.left).turn(SHORT), best)
     best = tried.labels or best
     if limits.over or tried.proved(part):
         return tried

@@ -19,7 +19,7 @@ from layoutopt.network.costs.local_search import (
     tabu_search,
 )
 from layoutopt.network.costs.reductions import reduce
-from layoutopt.network.costs.solve import TRIED, TURN, FoundLabels, construct, rebuild
+from layoutopt.network.costs.solve import SHORT, TURN, FoundLabels, construct, rebuild
 from layoutopt.network.costs.work import Work
 from tests.network.costs.cases import opened, registers, work_on
 
@@ -203,12 +203,12 @@ def test_labels_are_improved_more_after_a_short_search(monkeypatch: pytest.Monke
     proves, better = False, [tabu_search(work, [0] * 20, Limits())]
     first, second = ["improve 0"] * 2, ["improve 1"] * 2  # a second turn, as the first finds less
     solve.STAGES[2](work.copy(), Limits(), [0] * 20)
-    assert ran == [f"search {TRIED}", *first, *second, "search inf"]
+    assert ran == [f"search {SHORT}", *first, *second, "search inf"]
     solve.STAGES[2](work.copy(), Limits().turn(TURN), [0] * 20)
     assert ran[6:] == [f"search {TURN}"]
     proves = True
     solve.STAGES[2](work.copy(), Limits(), [0] * 20)
-    assert ran[7:] == [f"search {TRIED}"]
+    assert ran[7:] == [f"search {SHORT}"]
 
 
 def ring(nodes: int) -> Work:
