@@ -376,14 +376,14 @@ class CostNetwork:
             How floats are rounded.
         """
         net = cls(name, sense, digits=digits, unit=unit)
-        domain = cache(net.domain)
         own = [[*map(net._cost_or_none, row)] for row in _rows_of(costs, "costs")]
         names = listed(nodes, "nodes") or [*map(str, range(len(own)))]
-        labels, pairs = tuple(listed(labels, "labels")), _rows_of(edges, "edges")
+        labels, pairs = listed(labels, "labels"), _rows_of(edges, "edges")
+        domain = cache(lambda size: net.domain(labels if len(labels) == size else size))
         if len(names) != len(own):
             raise InputError(f"{len(own)} rows of costs need as many nodes, got {len(names)}")
         for node, row in zip(names, own, strict=True):
-            net.node(node, domain(labels if len(labels) == len(row) else len(row)), row)
+            net.node(node, domain(len(row)), row)
         every = [
             [[*map(net._cost_or_none, row)] for row in _rows_of(table, f"table {k}")]
             for k, table in enumerate(listed(tables, "tables"))
@@ -483,9 +483,10 @@ class CostNetwork:
             costs = data.get("costs")
             if costs is None:
                 raise InputError(f"node {str(node)!r} has no attribute 'costs'")
-            key = tuple(map(str, costs)) if isinstance(costs, Mapping) else len(costs)
-            own = {str(k): x for k, x in costs.items()} if isinstance(costs, Mapping) else costs
-            net.node(str(node), domain(key), own)
+            own: Any = listed(costs, f"costs of node {str(node)!r}")
+            if isinstance(costs, Mapping):
+                own = {str(label): cost for label, cost in costs.items()}
+            net.node(str(node), domain(tuple(own) if isinstance(own, dict) else len(own)), own)
         for u, v, data in graph.edges(data=True):
             if "table" in data:
                 rows = _rows_of(data["table"], f"the table of {str(u)!r} and {str(v)!r}")

@@ -514,7 +514,8 @@ def _by_tables(part: Network, limits: Limits, start: Array | None, solver: str) 
 def _largest_costs(part: Network) -> Array:
     """Return the largest cost of each node's named labels, those of cost 0 included."""
     free = np.bincount(part.cost_at[:, 0], minlength=len(part)) < part.sizes
-    top = np.where(free, 0, part.costs.min(initial=0)).astype(part.costs.dtype)
+    top = np.full(len(part), part.costs.min(initial=0), part.costs.dtype)
+    top[free] = 0
     np.maximum.at(top, part.cost_at[:, 0], part.costs)
     return exact_integers(top.tolist())
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from decimal import Decimal
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
 from layoutopt.base.errors import InputError
 from layoutopt.network import CostNetwork, solve
+from layoutopt.network.network import Sense
 from tests.network.oracle import best
 
 
@@ -90,6 +93,33 @@ def test_values_of_data_frames_may_be_missing_or_of_arrow() -> None:
     for hole in (None, float("nan"), Missing()):
         with pytest.raises(InputError, match="column 'node' has no value in row 1"):
             CostNetwork.from_frames({**nodes, "node": ["a", hole]})
+
+
+def test_labels_and_costs_that_are_none_are_refused() -> None:
+    """Whatever stands in their place, there is one line."""
+    with pytest.raises(InputError, match="names of labels must be strings"):
+        CostNetwork.from_arrays([[0, 1]], labels=[["x"], ["y"]])
+    graph = nx.Graph()
+    graph.add_node("a", costs=3)
+    with pytest.raises(InputError, match="costs of node 'a' must be listed, got 3"):
+        CostNetwork.from_networkx(graph)
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+@pytest.mark.parametrize("largest", [2**40, 2**61, 2**63 - 1, 2**70])
+def test_costs_beyond_64_bits(sense: Sense, largest: int) -> None:
+    """Nodes of closed domains that are drawn together or apart, against all labellings."""
+    for seed in range(8):
+        draw, net = random.Random(seed), CostNetwork(sense=sense)
+        labels = net.domain(2)
+        for k in range(4):
+            net.node(
+                f"{k}", labels, [draw.choice([0, draw.randint(-largest, largest)]) for _ in "ab"]
+            )
+            for other in range(k):
+                net.equal(f"{other}", f"{k}", draw.randint(-largest, largest))
+        made = net.build()
+        assert solve(made).objective == best(made)
 
 
 ALONE = """
