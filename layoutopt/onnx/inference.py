@@ -15,6 +15,7 @@ from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.conversion.shapes import infer, is_misread_product
 from layoutopt.graphs.ops import Array
 from layoutopt.layout.factors import elements_of
+from layoutopt.onnx.attributes import attributes, op_of
 from layoutopt.onnx.protobuf import (
     SMALL,
     all_nodes,
@@ -40,7 +41,7 @@ from layoutopt.onnx.types import (
     typed,
     types_of,
 )
-from layoutopt.onnx.validate import attributes, op_of, schema
+from layoutopt.onnx.validate import schema
 from layoutopt.onnx.weights import known_values
 
 if TYPE_CHECKING:

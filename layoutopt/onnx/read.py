@@ -27,6 +27,7 @@ from layoutopt.graphs.builder import all_or_nothing
 from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.onnx.attributes import op_of
 from layoutopt.onnx.protobuf import (
     bodies,
     captured,
@@ -46,7 +47,6 @@ from layoutopt.onnx.validate import (
     check_nodes,
     check_version,
     inlined,
-    op_of,
     sort_nodes,
 )
 from layoutopt.onnx.weights import sparse_value

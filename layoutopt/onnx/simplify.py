@@ -23,6 +23,7 @@ from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.layout.factors import numbers_of
 from layoutopt.layout.reshape import written_sizes
+from layoutopt.onnx.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.onnx.folding import (
     LARGEST_PRODUCT,
     Folding,
@@ -35,9 +36,6 @@ from layoutopt.onnx.inference import count_from_the_first, with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import (
     NetworkNames,
-    NodeKeys,
-    attributes_key,
-    only_passes,
     rename,
     unshadow,
 )

@@ -15,6 +15,7 @@ from layoutopt.conversion.rules.op import NARROW, Body, Op
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.shapes import infer
+from layoutopt.onnx.attributes import op_of
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import NetworkNames, unshadow
 from layoutopt.onnx.protobuf import bodies, copied, graphs, is_standard, versions_of
@@ -27,7 +28,7 @@ from layoutopt.onnx.types import (
     turned_axes,
     types,
 )
-from layoutopt.onnx.validate import check_functions, check_nodes, check_version, op_of
+from layoutopt.onnx.validate import check_functions, check_nodes, check_version
 from layoutopt.onnx.weights import known_values, overridable
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op
+from layoutopt.onnx.attributes import attributes
 from layoutopt.onnx.inference import infer_shapes, is_misread, is_short, refusals, tell_ranks
 from layoutopt.onnx.protobuf import (
     all_nodes,
@@ -19,7 +20,6 @@ from layoutopt.onnx.protobuf import (
     set_items,
 )
 from layoutopt.onnx.types import shape_of, take_declared, types_of
-from layoutopt.onnx.validate import attributes
 from layoutopt.onnx.weights import overridable, without_weights
 
 if TYPE_CHECKING:

@@ -14,13 +14,15 @@ from layoutopt.conversion.rules.op import NARROW, Op
 from layoutopt.conversion.rules.registry import parameter_places
 from layoutopt.layout.factors import padded_axes
 from layoutopt.layout.reshape import written_sizes
+from layoutopt.onnx.attributes import changed, is_attribute, set_attribute
+from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import LayoutFunctions
-from layoutopt.onnx.names import NetworkNames, attributes_key, rename
+from layoutopt.onnx.names import NetworkNames, rename
 from layoutopt.onnx.protobuf import all_nodes, bodies, copied_except, names_read, onnx, set_items
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import UNSQUEEZED, input_names, set_shape, typed
-from layoutopt.onnx.validate import changed, is_attribute, schema, set_attribute
+from layoutopt.onnx.validate import schema
 from layoutopt.onnx.weights import (
     array_of,
     transform_constant,

@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, defs, helper
 
 import layoutopt
-from layoutopt.onnx import validate
+from layoutopt.onnx import attributes
 from layoutopt.onnx.source import HELD, read_model
 from tests.onnx.networks import cases, kinds, network, read
 from tests.support import refused
@@ -103,7 +103,7 @@ def test_inputs_may_have_no_shape() -> None:
 
 def test_ops_of_versions_without_rules_are_opaque(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows what a later version of an op does with its axes."""
-    monkeypatch.setattr(validate, "RULES_UP_TO", 13)
+    monkeypatch.setattr(attributes, "RULES_UP_TO", 13)
     text = """g (float[2,3] x) => (float[2,3] y)
         { a = Transpose<perm=[1,0]>(x) b = %s(a) y = Transpose<perm=[1,0]>(b) }"""
     for call, left in (("Relu", 2), ("Neg", 0)):
