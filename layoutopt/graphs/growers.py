@@ -235,8 +235,8 @@ def grow_dynamic(
     x, whole = graph.tensor(part), graph.tensor(sliceable)
     if x.ndim != whole.ndim or any(n > m for n, m in zip(x.shape, whole.shape, strict=True)):
         raise InputError(
-            f"part {described(x.name, x.shape)} must fit into sliceable "
-            f"{described(whole.name, whole.shape)}: equally many dimensions, none of them larger"
+            f"part {described(x)} must fit into sliceable "
+            f"{described(whole)}: equally many dimensions, none of them larger"
         )
     plain = graph.source(whole.shape, name=part_name(name, "plain"))
     part_target = graph.barrier([whole], x.shape, name=part_name(name, "part.target"))
@@ -356,7 +356,7 @@ def _conv_shape(
     shape = (data[0], weights[0], *(_out_size(d, *numbers) for d, numbers in enumerate(dims)))
     for bias in operands[2:]:
         if bias.shape != shape[1:2]:
-            raise InputError(f"bias {_described(bias)} must have shape {list(shape[1:2])}")
+            raise InputError(f"bias {described(bias)} must have shape {list(shape[1:2])}")
     return shape
 
 
@@ -481,7 +481,7 @@ def grow_matmul(
     MatmulTensor('y', [8, 3])
     """
     x, y = graph.tensor(lhs), graph.tensor(rhs)
-    with errors_at(f"matmul of {_described(x)} and {_described(y)}"):
+    with errors_at(f"matmul of {described(x)} and {described(y)}"):
         shape, left, right = matmul(x.shape, y.shape)
     out = graph.fixed_point([x, y], shape, name=name)
     lhs_target = _target(graph, x, lhs_value, part_name(name, "lhs.target"), left)
@@ -543,7 +543,7 @@ def grow_conv(
         If shapes and numbers are inconsistent; nothing is added.
     """
     x, w, *_ = operands = [graph.tensor(t) for t in (data, weights, bias) if t is not None]
-    with errors_at(f"convolution of {_described(x)} by {_described(w)}"):
+    with errors_at(f"convolution of {described(x)} by {described(w)}"):
         shape = _conv_shape(operands, strides, padding, dilations, groups)
     out = graph.fixed_point(operands, shape, name=name)
     of_data, of_weights = _conv_rules(x.shape, w.shape, shape, groups)
@@ -586,7 +586,3 @@ def _bias_target(
     reduced = graph.sum_like_reduce(out, shape, name=part_name(name, "bias.reduce"))
     graph.valued_pair(reduced, aligned, value)
     return reduced
-
-
-def _described(x: Tensor) -> str:
-    return described(x.name, x.shape)

@@ -137,7 +137,7 @@ class GraphStore:
             op, shapes = settle(op, before)
             self._check_name(op.id, len(shapes))
         except InputError as error:
-            operands = ", ".join(map(described, op.inputs, before))
+            operands = ", ".join(described(self.handle(t)) for t in inputs)
             tail = f" (operands: {operands})" if operands else ""
             raise InputError(f"op {op.id!r} ({type_name(op)}): {error.reason}{tail}") from None
         slot, first = OpSlot(len(self.ops)), len(self.shapes)
@@ -183,7 +183,7 @@ class GraphStore:
         """
         ta, tb = self.tensor(a), self.tensor(b)
         if ta.shape != tb.shape:
-            pair = f"{described(ta.name, ta.shape)} and {described(tb.name, tb.shape)}"
+            pair = f"{described(ta)} and {described(tb)}"
             raise InputError(f"valued pair of {pair}: the shapes differ")
         exact = exact_decimal(value)
         self.pairs.append((ta.index, tb.index, exact))

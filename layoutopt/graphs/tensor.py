@@ -13,11 +13,6 @@ from layoutopt.base.errors import InputError, errors_at
 from layoutopt.graphs.ops import Kind, Shape, UnwindingOp, dominates, size
 
 
-def described(name: str, shape: Shape) -> str:
-    """Return what errors call a tensor."""
-    return f"{name!r} {list(shape)}"
-
-
 class OpSlot:
     """Number of an op in its graph, updated when other ops are removed; -1 for a removed one."""
 
@@ -216,15 +211,19 @@ class Tensor:
             If the index contains anything else, or an integer out of range.
         """
         with self._named():
-            step = sampling(self.shape, index)
+            entries = basic(self.shape, index)
+        ranges = [range(e, e + 1) if isinstance(e, int) else e for e in entries if e is not None]
+        spans = [_span(r, n) for r, n in zip(ranges, self.shape, strict=True)]
+        lower, upper, strides = (tuple(span[part] for span in spans) for part in range(3))
+        dims = tuple(d for d, (_, _, _, back) in enumerate(spans) if back)
         x = self
-        if step.box is not None:
-            x = self.graph.slice(x, *step.box)
-        if step.dims:
-            x = self.graph.reverse(x, step.dims)
-        if step.strides is not None:
-            x = self.graph.sub_sample(x, step.strides)
-        return x.reshape(step.shape)
+        if any(lower) or upper != self.shape:
+            x = self.graph.slice(x, lower, upper)
+        if dims:
+            x = self.graph.reverse(x, dims)
+        if any(stride > 1 for stride in strides):
+            x = self.graph.sub_sample(x, strides)
+        return x.reshape([1 if e is None else len(e) for e in entries if not isinstance(e, int)])
 
     def __add__(self, other: Tensor) -> Tensor:
         """Append the ``sum_like`` of two tensors; all elementwise operators are alike.
@@ -280,7 +279,12 @@ class Tensor:
 
     def _named(self) -> errors_at:
         """Add the tensor's name to errors of index arithmetic."""
-        return errors_at(described(self.name, self.shape))
+        return errors_at(described(self))
+
+
+def described(x: Tensor) -> str:
+    """Return what errors call a tensor."""
+    return f"{x.name!r} {list(x.shape)}"
 
 
 def integers(values: Any) -> Shape:
@@ -316,35 +320,6 @@ def filled(shape: Shape, before: Shape) -> Shape:
     if shape.count(-1) > 1 or not others or size(before) % others:
         raise InputError(f"no size fits the -1 in shape {list(shape)} for {size(before)} elements")
     return tuple(size(before) // others if d == -1 else d for d in shape)
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """Effect of a basic index on a tensor, in this order.
-
-    A box between two bounds, or None; reversal of ``dims``; ``strides`` along all dimensions, from
-    index 0, or None; the final shape, with dimensions of size 1 removed or inserted.
-    """
-
-    box: tuple[Shape, Shape] | None
-    dims: Shape
-    strides: Shape | None
-    shape: Shape
-
-
-def sampling(shape: Shape, index: Any) -> Sampling:
-    """Translate a basic index into a box, reversals, strides and a final shape."""
-    entries = basic(shape, index)
-    ranges = [range(e, e + 1) if isinstance(e, int) else e for e in entries if e is not None]
-    spans = [_span(r, n) for r, n in zip(ranges, shape, strict=True)]
-    lower, upper = tuple(s[0] for s in spans), tuple(s[1] for s in spans)
-    strides = tuple(s[2] for s in spans)
-    return Sampling(
-        box=None if upper == shape and not any(lower) else (lower, upper),
-        dims=tuple(d for d, s in enumerate(spans) if s[3]),
-        strides=None if all(s == 1 for s in strides) else strides,
-        shape=tuple(1 if e is None else len(e) for e in entries if not isinstance(e, int)),
-    )
 
 
 def _span(r: range, n: int) -> tuple[int, int, int, bool]:
