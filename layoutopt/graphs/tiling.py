@@ -196,7 +196,7 @@ def coarsen(graph: GraphStore) -> Grained:
         own = []
         for first, grains, many, role in parts:
             if grains:
-                name = _unused(graph, f"{op.id}#{role}")
+                name = unused(found, graph, f"{op.id}#{role}")
                 widths[name] = many * memory.bytes_of(op.id)
                 origins[name] = op.id, first, many
                 own.append((name, grains, many))
@@ -220,13 +220,6 @@ def _spread(graph: GraphStore, op: ops.Sink, parts: Sequence[tuple[str, int, int
         graph.add(ops.Concat(id=joined, inputs=tuple(flat), axis=0))
         flat = [joined]
     graph.add(ops.Reshape(id=op.id, inputs=(flat[0],), shape=op.shape))
-
-
-def _unused(graph: GraphStore, name: str) -> str:
-    """Return a name that is no prefix of an op's name."""
-    while any(op.id.startswith(name) for op in graph.ops):
-        name += "#"
-    return name
 
 
 BARRIERS = ("opaque", "simulated")
@@ -339,10 +332,9 @@ def relaxed(graph: GraphStore) -> GraphStore:
 
 
 def unused(found: GraphStore, graph: GraphStore, name: str) -> str:
-    """Derive from a name one that no op of two graphs has."""
-    taken = {op.id for op in graph.ops} | {op.id for op in found.ops}
+    """Derive from a name one that begins no op's name of two graphs."""
     name = name.replace(":", "#")
-    while name in taken:
+    while any(op.id.startswith(name) for one in (graph, found) for op in one.ops):
         name += "#"
     return name
 
