@@ -10,7 +10,7 @@ from math import prod
 
 from layoutopt.base.errors import InputError
 from layoutopt.generate.layers import at_least
-from layoutopt.graphs.ops import Shape
+from layoutopt.graphs.ops import Shape, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
@@ -235,12 +235,7 @@ class _Grower:
 
     def sum_like(self, x: Tensor) -> Tensor:
         alike = [t for t in self.tensors if t.shape == x.shape]
-        small = [
-            t
-            for t in self.tensors
-            if len(t.shape) <= len(x.shape)
-            and all(a in (1, b) for a, b in zip(t.shape[::-1], x.shape[::-1], strict=False))
-        ]
+        small = [t for t in self.tensors if dominates(x.shape, t.shape)]
         others = [self.random.choice(alike if self.random.random() < 0.6 else small)]
         inputs = [x, *others]
         self.random.shuffle(inputs)
