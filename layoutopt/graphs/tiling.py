@@ -163,14 +163,13 @@ class Grained:
 
     def restored(self, layouts: Mapping[str, Sequence[Piece]]) -> dict[str, tuple[Piece, ...]]:
         """Return layouts of the original sinks, from pieces none of whose origins is a sink."""
-        found: dict[str, list[Piece]] = {}
+        found: dict[str, list[Piece]] = {sink: [] for sink, _, _ in self.origins.values()}
         for name, pieces in layouts.items():
             sink, first, many = self.origins[name]
             for origin, start, to, loops in pieces:
                 own = [(extent, there, here * many) for extent, there, here in loops]
                 inner = [(many, 0, 1)] if many > 1 else []
-                piece = origin, start, first + to * many, (*own, *inner)
-                found.setdefault(sink, []).append(piece)
+                found[sink].append((origin, start, first + to * many, (*own, *inner)))
         return {sink: tuple(pieces) for sink, pieces in found.items()}
 
 

@@ -121,13 +121,18 @@ def test_what_no_pair_reaches_is_packed() -> None:
 
 
 def test_what_no_pair_reaches_is_put_where_there_is_room() -> None:
-    """Elements in no pair stay where the linear rule puts them, unless that is too full."""
+    """Elements in no pair stay where the linear rule puts them, unless that is too full.
+
+    An empty sink has a layout, too.
+    """
     graph = full()
     graph.sink((2,), name="y")
+    graph.sink((0, 3), name="empty")
     result = unwind(graph)
     assert (result.score, result.status) == (20, Status.OPTIMAL)
     assert result.layouts is not None
     assert result.layouts["y"] == (("tile", 1, 0, ((2, 0, 1),)),)
+    assert result.layouts["empty"] == ()
     roomy = full(room=8)
     roomy.sink((2,), name="y")
     found = unwind(roomy).layouts
