@@ -264,7 +264,7 @@ class Expansion:
 
     def _decoded(self, number: int, back: dict[tuple[int, int], int], block: RunBlock) -> Formula:
         """Return the formula of a location, given whose place each representative takes."""
-        numbers, cells = self.reduced.edges.numbers, self.reduced.cells
+        numbers, cells = self.reduced.numbers, self.reduced.cells
         pooled = number - int(numbers.starts[-1])
         if pooled >= 0:
             return NAMED, ((-1, pooled),)
@@ -470,7 +470,7 @@ def field_of(
         np.zeros(number.shape, np.int64),
         tuple(np.zeros(number.shape, np.int64) for _ in own),
     )
-    starts = reduced.edges.numbers.starts
+    starts = reduced.numbers.starts
     named = number >= starts[-1]
     field.origin[named] = NAMED
     field.start[named] = number[named] - starts[-1]

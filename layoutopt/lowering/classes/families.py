@@ -82,13 +82,6 @@ class System:
     families: tuple[Relation, ...]
 
 
-def without_unit_loops(family: Relation) -> Relation | None:
-    """Return a family without loops of extent 1; ``None`` if it is empty."""
-    if any(extent == 0 for extent, _, _ in family.loops):
-        return None
-    return replace(family, loops=tuple(loop for loop in family.loops if loop[0] > 1))
-
-
 def canonical_relation(family: Relation) -> Relation | None:
     """Return a family as its canonical box has it, large loops first; ``None`` if it is empty."""
     if any(extent == 0 for extent, _, _ in family.loops):

@@ -100,7 +100,7 @@ def readers_of(
 
     New sets are added to the conflicts's.
     """
-    free = reduced.edges.numbers.free
+    free = reduced.numbers.free
     read = np.zeros((free, len(conflicts.barriers)), bool)
     parts = reduced.cells.orbits.slotted.system.parts
     for c, barrier in enumerate(conflicts.barriers):
@@ -123,7 +123,7 @@ def placed(reduced: Reduced, where: IntArray) -> IntArray:
 
     ``where`` is that of :meth:`Expansion.boxes`.
     """
-    numbers = reduced.edges.numbers
+    numbers = reduced.numbers
     if not numbers.pool:
         return where
     named = where >= numbers.starts[-1]
@@ -157,7 +157,19 @@ class LiftedKind(GroupKind):
     @property
     def tied(self) -> int:
         """The number of sink elements, in one group, that a pair reaches."""
-        return _tied(self.reduced, self.classes)
+        reduced, classes = self.reduced, self.classes
+        reached = np.append(classes.class_of[classes.component] >= 0, False)
+        total = Fraction(0)
+        for p in reduced.roots[: len(reduced.numbers.sinks)]:
+            index = np.nonzero(reached[reduced.tensors[p]])
+            if len(index[0]):
+                known: dict[Fraction, int] = {}
+                times = cell_times(reduced.cells, p, index, known)
+                counts = np.bincount(times, minlength=len(known)).tolist()
+                total += sum((n * c for n, c in zip(known, counts, strict=True)), Fraction(0))
+        if total.denominator != 1:
+            raise InternalError("representatives do not add up to whole elements")
+        return int(total)
 
     def labels(self, _origins: Origins) -> IntArray:
         """Return labels to begin with: everything fresh."""
@@ -180,7 +192,7 @@ class LiftedKind(GroupKind):
         """Return the components that layouts are written out from, and how many each stands for."""
         classes, reduced = self.classes, self.reduced
         times = np.zeros(len(classes.class_of), object)
-        for p in reduced.roots[: len(reduced.edges.numbers.sinks)]:
+        for p in reduced.roots[: len(reduced.numbers.sinks)]:
             index = np.nonzero(reduced.tensors[p] >= 0)
             cells = reduced.tensors[p][index]
             times[classes.component[cells]] = cell_sets(reduced.cells, p, index)
@@ -246,19 +258,3 @@ def _counted(reduced: Reduced, classes: Classes) -> Classes:
     if (copies % unit).any():
         raise InternalError("representatives do not add up to whole components")
     return replace(classes, copies=(copies // unit).astype(object))
-
-
-def _tied(reduced: Reduced, classes: Classes) -> int:
-    """Return the number of free elements that an edge touches."""
-    reached = np.append(classes.class_of[classes.component] >= 0, False)
-    total = Fraction(0)
-    for p in reduced.roots[: len(reduced.edges.numbers.sinks)]:
-        index = np.nonzero(reached[reduced.tensors[p]])
-        if len(index[0]):
-            known: dict[Fraction, int] = {}
-            times = cell_times(reduced.cells, p, index, known)
-            counts = np.bincount(times, minlength=len(known)).tolist()
-            total += sum((n * c for n, c in zip(known, counts, strict=True)), Fraction(0))
-    if total.denominator != 1:
-        raise InternalError("representatives do not add up to whole elements")
-    return int(total)

@@ -207,17 +207,11 @@ class TracedCells:
     names: IntArray  # for the cell of each number its location: that of its name, or its own
 
 
-@dataclass(frozen=True, eq=False)
-class Reduced:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reduced(TracedCells):
     """A group's edges on representative cells."""
 
-    cells: Representatives
-    # edges between cells; its numbers count the cells of free root parts, then those of fixed ones,
-    # then mapped locations
-    edges: Edges
-    roots: tuple[int, ...]  # the root parts in that order, free ones first
-    # for each part the numbers of its cells' roots, -1 where a cell stands for nothing
-    tensors: tuple[Array, ...]
+    edges: Edges  # edges between cells, numbered as these are
     agree: IntArray  # for each edge that agrees, as an index of `times`, how many it stands for
     earn: IntArray  # the same for edges that earn
     times: tuple[Fraction, ...]  # those numbers
@@ -238,7 +232,7 @@ def reduce_group(
     for f, family in enumerate(orbits.slotted.system.families):
         if family.pair != VIEW and values[family.pair]:
             builder.add(f, values[family.pair])
-    return builder.finish(traced.roots)
+    return builder.finish()
 
 
 def trace_group(graph: GraphStore, orbits: Orbits, tiles: int = 0) -> TracedCells:
@@ -306,8 +300,7 @@ class _Edges:
     """Edges as they are found."""
 
     def __init__(self, traced: TracedCells) -> None:
-        self.cells, self.numbers, self.tensors = traced.cells, traced.numbers, traced.tensors
-        self.names = traced.names
+        self.traced = traced
         self.times: dict[Fraction, int] = {}
         self.worth: dict[Fraction, int] = {}
         self.constant = Fraction(0)
@@ -316,22 +309,23 @@ class _Edges:
 
     def add(self, f: int, value: int) -> None:
         """Add the edges of a ValuedPair's family."""
-        family = self.cells.orbits.slotted.system.families[f]
-        out, inp = family_cells(self.cells, f)
-        x, y = self.tensors[family.out][out], self.tensors[family.inp][inp]
+        cells, tensors = self.traced.cells, self.traced.tensors
+        family = cells.orbits.slotted.system.families[f]
+        out, inp = family_cells(cells, f)
+        x, y = tensors[family.out][out], tensors[family.inp][inp]
         x, y = (a.reshape(-1) for a in np.broadcast_arrays(x, y))
         if (x < 0).any() or (y < 0).any():
             raise InternalError("a cell comes from nowhere")
-        times = cell_times(self.cells, family.out, out, self.times)
+        times = cell_times(cells, family.out, out, self.times)
         parallel: dict[Fraction, int] = {}
-        worth = cell_times(self.cells, family.out, out, parallel, rooted=False)
+        worth = cell_times(cells, family.out, out, parallel, rooted=False)
         index = [self.worth.setdefault(value * n, len(self.worth)) for n in parallel]
         self._keep(x, y, times, np.array(index, np.int64)[worth])
 
     def _keep(self, x: IntArray, y: IntArray, times: IntArray, worth: IntArray) -> None:
         """Keep edges of which an end is free, and count what is earned in any case."""
-        free = self.numbers.free
-        sure = self.names[x] == self.names[y]
+        free, names = self.traced.numbers.free, self.traced.names
+        sure = names[x] == names[y]
         rows, of = distinct([times[sure], worth[sure]])
         all_times, all_worth = list(self.times), list(self.worth)
         for (i, j), n in zip(rows.T.tolist(), np.bincount(of).tolist(), strict=True):
@@ -339,11 +333,11 @@ class _Edges:
         low, high = np.minimum(x, y), np.maximum(x, y)
         kept = ~sure & (low < free)
         tied = kept & (high >= free)
-        self.at.append(distinct([low[tied], self.names[high[tied]], high[tied]])[0])
-        high = self.names[high]
+        self.at.append(distinct([low[tied], names[high[tied]], high[tied]])[0])
+        high = names[high]
         self.rows.append(np.stack([low[kept], high[kept], times[kept], worth[kept]]))
 
-    def finish(self, roots: tuple[int, ...]) -> Reduced:
+    def finish(self) -> Reduced:
         """Add up parallel edges, which must give whole numbers, and return everything."""
         low, high, times, worth = np.concatenate([np.zeros((4, 0), np.int64), *self.rows], axis=1)
         ends, of = distinct([low, high, times])
@@ -353,19 +347,15 @@ class _Edges:
         if self.constant.denominator != 1 or any(n % unit for n in worths.tolist()):
             raise InternalError("representatives do not add up to whole elements")
         values = tuple(n // unit for n in worths.tolist())
-        agree = ends[1] < self.numbers.free
+        agree = ends[1] < self.traced.numbers.free
         bonds, ties = (EdgeList(ends[0, w], ends[1, w], kind[w]) for w in (agree, ~agree))
-        edges = Edges(self.numbers, values, bonds, ties, int(self.constant))
-        at = np.concatenate([np.zeros((3, 0), np.int64), *self.at], axis=1)
         return Reduced(
-            self.cells,
-            edges,
-            roots,
-            tuple(self.tensors),
-            ends[2, agree],
-            ends[2, ~agree],
-            tuple(self.times),
-            at,
+            **vars(self.traced),
+            edges=Edges(self.traced.numbers, values, bonds, ties, int(self.constant)),
+            agree=ends[2, agree],
+            earn=ends[2, ~agree],
+            times=tuple(self.times),
+            at=np.concatenate([np.zeros((3, 0), np.int64), *self.at], axis=1),
         )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from layoutopt.base.errors import SizeError
 from layoutopt.graphs.ops import Shape
-from layoutopt.lowering.classes.families import NOTHING, Loop, Relation, System, without_unit_loops
+from layoutopt.lowering.classes.families import NOTHING, Loop, Relation, System
 from layoutopt.network.components import DisjointSets
 from layoutopt.network.problem import IntArray
 
@@ -183,15 +183,19 @@ def _upwards(family: Relation, k: int, side: int) -> Relation:
 
 
 def _with_loops(family: Relation, k: int, first: int, loops: tuple[Loop, ...]) -> Relation | None:
-    """Put loops in the place of loop ``k``, from its step ``first`` on."""
+    """Put loops in the place of loop ``k``, from its step ``first`` on; ``None`` if one is empty.
+
+    Loops of extent 1 are left out.
+    """
     _, out, inp = family.loops[k]
-    return without_unit_loops(
-        replace(
-            family,
-            out_start=family.out_start + first * out,
-            in_start=family.in_start + first * inp,
-            loops=(*family.loops[:k], *loops, *family.loops[k + 1 :]),
-        )
+    every = (*family.loops[:k], *loops, *family.loops[k + 1 :])
+    if any(extent == 0 for extent, _, _ in every):
+        return None
+    return replace(
+        family,
+        out_start=family.out_start + first * out,
+        in_start=family.in_start + first * inp,
+        loops=tuple(loop for loop in every if loop[0] > 1),
     )
 
 
