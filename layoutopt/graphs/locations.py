@@ -27,8 +27,11 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.tiles.blocks import TileMap, tile_map_of
 
-Origins: TypeAlias = dict[int, tuple[Array, Array]]
-"""For each sink, by number: root tensor and flat element that own each element's location."""
+OriginArrays: TypeAlias = tuple[Array, Array]
+"""Root tensor, or -1 where none is given, and flat element there that own each location, flat."""
+
+Origins: TypeAlias = dict[int, OriginArrays]
+"""The owners of the locations of each sink's elements, by the sink's number."""
 
 TILE = "tile"
 """The origin of pieces that give tiles by number."""
@@ -339,6 +342,19 @@ def plain_piece(piece: Any) -> Piece:
     return name, index(start), index(to), plain
 
 
+def own_origins(graph: GraphStore, t: int) -> OriginArrays:
+    """Return the origins of a root tensor's elements at their own locations."""
+    elements = np.arange(size(graph.shapes[t]))
+    return np.full(len(elements), t), elements
+
+
+def given_or_own(given: OriginArrays | None, own: OriginArrays) -> OriginArrays:
+    """Return the given origins of a sink's elements, and the own ones of those without."""
+    if given is None:
+        return own
+    return np.where(given[0] >= 0, given[0], own[0]), np.where(given[0] >= 0, given[1], own[1])
+
+
 class FixedElements:
     """Elements of sinks whose locations are fixed beforehand, and their number ``count``.
 
@@ -368,19 +384,13 @@ class FixedElements:
                 found.update(unique(table[t][0]).tolist())
         return found - {-1}
 
-    def own(self, t: int) -> tuple[Array, Array]:
+    def own(self, t: int) -> OriginArrays:
         """Return root tensor and flat element of the fresh locations of a sink's elements."""
-        if t in self._stand_ins:
-            return self._stand_ins[t]
-        elements = np.arange(size(self.graph.shapes[t]))
-        return np.full(len(elements), t), elements
+        return self._stand_ins.get(t) or own_origins(self.graph, t)
 
-    def placed(self, t: int, own: tuple[Array, Array]) -> tuple[Array, Array]:
+    def placed(self, t: int, own: OriginArrays) -> OriginArrays:
         """Return the origins of a sink's elements: fixed ones, and ``own`` ones of the others."""
-        if t not in self.origins:
-            return own
-        tensors, elements = self.origins[t]
-        return np.where(tensors >= 0, tensors, own[0]), np.where(tensors >= 0, elements, own[1])
+        return given_or_own(self.origins.get(t), own)
 
     def _find_stand_ins(self) -> Origins:
         """Match free owners of taken locations with fixed elements whose own location is unused."""
@@ -396,7 +406,7 @@ class FixedElements:
             free = self.origins[t][0] < 0 if t in self.origins else np.ones(len(named), bool)
             owners = np.flatnonzero(named & free)
             if len(owners):
-                tensors, elements = np.full(len(named), t), np.arange(len(named))
+                tensors, elements = own_origins(self.graph, t)
                 tensors[owners], elements[owners] = spare[:, : len(owners)]
                 spare = spare[:, len(owners) :]
                 found[t] = tensors, elements

@@ -39,13 +39,15 @@ from layoutopt.graphs.locations import (
     checked_array,
     checked_pieces,
     fresh_layouts,
+    given_or_own,
     layout_sink,
+    own_origins,
     plain_piece,
 )
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.lowering.elements.kinds import layouts_of, pieces_of
+from layoutopt.lowering.elements.kinds import layouts_of
 from layoutopt.lowering.greedy0 import greedy0
 
 Assignment: TypeAlias = Mapping[Any, Sequence[Piece] | Array] | UnwindingResult
@@ -146,7 +148,7 @@ def complete(graph: GraphStore, given: Assignment, what: str) -> tuple[LayoutDic
     _require_room(graph, what)
     origins = read_origins(graph, given, what)
     missing = sum(t.size for t in graph.sinks()) - FixedElements(graph, origins).count
-    layouts = _layouts(graph, origins)
+    layouts = layouts_of(graph, _whole(graph, origins))
     whole = given.layouts if isinstance(given, UnwindingResult) else given
     for key, layout in (whole or {}).items():
         sink = graph.tensor(key)
@@ -190,12 +192,9 @@ def begin(graph: GraphStore, fixed: Assignment | None, start: Assignment | None)
     given = FixedElements(graph, read_origins(graph, fixed, "fixed"))
     if graph.tile_memory is not None:
         _check_on_tiles(graph, given)
-    origins = read_origins(graph, start, "start")
-    origins = {
-        sink.index: given.placed(sink.index, _placed(sink, origins.get(sink.index)))
-        for sink in graph.sinks()
-    }
-    layouts = _layouts(graph, origins)
+    begun = _whole(graph, read_origins(graph, start, "start"))
+    origins = {t: given.placed(t, own) for t, own in begun.items()}
+    layouts = layouts_of(graph, origins)
     found = elements.evaluate(graph, layouts)
     if found.violations:
         what = "fixed" if start is None else "start"
@@ -215,20 +214,10 @@ def _check_on_tiles(graph: GraphStore, given: FixedElements) -> None:
                 )
 
 
-def _placed(sink: Tensor, origin: tuple[Array, Array] | None) -> tuple[Array, Array]:
-    """Return the origins of all elements of a sink, its own where none is given."""
-    own = np.full(sink.size, sink.index), np.arange(sink.size)
-    if origin is None:
-        return own
-    tensors, elements = origin
-    return np.where(tensors < 0, own[0], tensors), np.where(tensors < 0, own[1], elements)
-
-
-def _layouts(graph: GraphStore, origins: Origins) -> LayoutDict:
-    return {
-        sink.name: pieces_of(graph, *_placed(sink, origins.get(sink.index)))
-        for sink in graph.sinks()
-    }
+def _whole(graph: GraphStore, origins: Origins) -> Origins:
+    """Return the origins of all elements of all sinks, their own where none is given."""
+    sinks = [sink.index for sink in graph.sinks()]
+    return {t: given_or_own(origins.get(t), own_origins(graph, t)) for t in sinks}
 
 
 def _require_room(graph: GraphStore, what: str) -> None:

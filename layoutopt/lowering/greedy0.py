@@ -32,7 +32,7 @@ import numpy as np
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import ranges, to_integers, unique
-from layoutopt.graphs.locations import FixedElements, Origins
+from layoutopt.graphs.locations import FixedElements, Origins, own_origins
 from layoutopt.graphs.ops import Array, Expand, KeepsOrder, Kind, Shape, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.network.components import reached
@@ -519,8 +519,7 @@ class _GreedyByElements(Greedy):
 
     def _origins(self, sink: int) -> tuple[IntArray, IntArray]:
         if sink not in self.where:
-            own = np.arange(self.places.count(sink))
-            return self.given.placed(sink, (np.full(len(own), sink), own))
+            return self.given.placed(sink, own_origins(self.graph, sink))
         tensors, starts = self.roots
         # Tensors without places share their first number with the next one.
         at = np.searchsorted(starts, self.where[sink], side="right") - 1
