@@ -17,6 +17,7 @@ import numpy as np
 from layoutopt.base.numbers import to_integers
 from layoutopt.graphs.ops import Barrier, Kind, Source, size
 from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.tiling import memory_of
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.hooks import HOOKS, hook
 from layoutopt.tiles.memory import TileMemory
@@ -125,8 +126,7 @@ def _pair_up(graph: Graph, draw: random.Random, known: list[Tensor]) -> None:
 
 def layouts_of(graph: Graph) -> dict[int, np.ndarray] | None:
     """Return all layouts that fit, shape ``(layouts, elements)`` by sink; ``None`` if too many."""
-    memory = graph.tile_memory
-    assert memory is not None
+    memory = memory_of(graph)
     grains = [-(-sink.size // memory.grain) for sink in graph.sinks()]
     if memory.tiles ** sum(grains) > MOST:
         return None
@@ -143,8 +143,7 @@ def layouts_of(graph: Graph) -> dict[int, np.ndarray] | None:
 
 def best_of_all(graph: Graph, sinks: dict[int, np.ndarray]) -> Fraction | None:
     """Return the best score of all given layouts; ``None`` if there are none."""
-    memory = graph.tile_memory
-    assert memory is not None
+    memory = memory_of(graph)
     count = len(next(iter(sinks.values())))
     if not count:
         return None

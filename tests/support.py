@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 from layoutopt.base.entries import ENTRIES, Entry, Takes, entries
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import Status, UnwindingResult
+from layoutopt.graphs.ops import UnwindingOp
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.network.problem import Labelling, Precedence, exact_integers
 from layoutopt.unwinding import unwind
@@ -276,6 +277,16 @@ def hard_graph(seed: int, side: int) -> Graph:
     graph.valued_pair(x, rotated, 3)
     graph.valued_pair(shuffled, rotated, -2)
     return graph
+
+
+def with_ops(graph: Graph, ops: Iterable[UnwindingOp]) -> Graph:
+    """Return a graph of other ops, whose tensors have the old names, with the same pairs."""
+    found = Graph(graph.name, graph.description)
+    for op in ops:
+        found.add(op)
+    for pair in graph.valued_pairs():
+        found.valued_pair(pair.a.name, pair.b.name, pair.value)
+    return found
 
 
 def named_pairs(graph: Graph) -> list[tuple[str, str, Decimal]]:

@@ -12,6 +12,7 @@ import pytest
 from layoutopt.base.errors import SizeError
 from layoutopt.boxes.box import VectorBox
 from layoutopt.boxes.equation import Equations, Term
+from tests.boxes.listing import members
 
 STYLES = {
     "any": lambda draw, base: draw.randint(-12, 12),
@@ -35,21 +36,6 @@ def terms_of(pairs: list[tuple[int, int]]) -> tuple[Term, ...]:
 def solve(pairs: list[tuple[int, int]], total: int, limit: int = 10**5) -> list[VectorBox]:
     """Return all solutions, their weights being the values of the variables."""
     return Equations(limit).solve(terms_of(pairs), total, len(pairs))
-
-
-def points(parts: list[VectorBox]) -> list[tuple[int, ...]]:
-    """Return all solutions in boxes, one by one."""
-    found = []
-    for start, loops in parts:
-        for index in product(*[range(n) for n, _ in loops]):
-            steps = [step for _, step in loops]
-            found.append(
-                tuple(
-                    x + sum(i * step[k] for i, step in zip(index, steps, strict=True))
-                    for k, x in enumerate(start)
-                )
-            )
-    return sorted(found)
 
 
 def listed(pairs: list[tuple[int, int]], total: int) -> list[tuple[int, ...]]:
@@ -82,7 +68,7 @@ def test_against_all_values(style: str) -> None:
             continue
         total = sum(c * draw.randrange(n) for c, n in pairs) + draw.choice([0, 0, 1])
         expected = listed(pairs, total)
-        assert points(solve(pairs, total)) == expected, (pairs, total)
+        assert sorted(members(solve(pairs, total)).elements()) == expected, (pairs, total)
         solved += len(expected) > 1
     assert solved > 50
 

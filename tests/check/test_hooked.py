@@ -7,6 +7,7 @@ import pytest
 from layoutopt.base.errors import SizeError
 from layoutopt.check.claims import violations
 from layoutopt.check.elements import by_elements, by_pieces, evaluate
+from layoutopt.graphs.tiling import memory_of
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import TileMemory
@@ -92,8 +93,7 @@ def test_greedy_layouts_are_legal() -> None:
     """Layouts that a heuristic names by barriers are scored with what their hooks compute."""
     for seed in range(15):
         graph = random_hooked(seed)
-        memory = graph.tile_memory
-        assert memory is not None
+        memory = memory_of(graph)
         graph.tile_memory = TileMemory(memory.tiles, 1024)
         result, best = unwind(graph, "greedy0"), unwind(graph)
         assert result.score is not None

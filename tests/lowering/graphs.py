@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from math import prod
 
+from msgspec.structs import replace
+
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
+from tests.support import with_ops
 
 VALUES = [1, 1, 2, 3, 5, "0.5", 7]
 
@@ -72,27 +75,19 @@ def on_tiles(graph: Graph, seed: int, grain: int = 1) -> Graph:
     """
     draw = random.Random(seed)
     tiles = draw.randint(2, 7)
-    found = Graph(graph.name)
+    ops = [_placed(draw, op, tiles) if isinstance(op, Source) else op for op in graph.ops]
+    found = with_ops(graph, ops)
     found.tile_memory = TileMemory(tiles, 10**6, grain=grain)
-    for op in graph.ops:
-        if isinstance(op, Source):
-            [shape] = op.infer([])
-            found.add(_placed(draw, op.id, shape, tiles))
-        else:
-            found.add(op)
-    for a, b, value in graph.pairs:
-        found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), value)
     return found
 
 
-def _placed(draw: random.Random, name: str, shape: tuple[int, ...], tiles: int) -> Source:
+def _placed(draw: random.Random, source: Source, tiles: int) -> Source:
     """Return a source that lies by a grid, linearly, by a list, or by default."""
-    kind = draw.random()
+    kind, shape = draw.random(), source.given()
     if kind < 0.2:
-        return Source(id=name, inputs=(), shape=shape)
+        return replace(source, mapping=None)
     if kind < 0.4:
-        mapping = tuple(draw.randrange(tiles) for _ in range(prod(shape)))
-        return Source(id=name, inputs=(), shape=shape, mapping=mapping)
+        return replace(source, mapping=tuple(draw.randrange(tiles) for _ in range(prod(shape))))
     blocks = []
     left = tiles
     for n in shape:
@@ -100,7 +95,7 @@ def _placed(draw: random.Random, name: str, shape: tuple[int, ...], tiles: int) 
         left //= blocks[-1]
     chunks = {"min_elements_per_tile": draw.randint(1, 5), "grain": draw.randint(1, 3)}
     rule = {"kind": "grid", "blocks": blocks} if kind < 0.8 else {"kind": "linear", **chunks}
-    return Source(id=name, inputs=(), shape=shape, rule=rule)
+    return replace(source, mapping=None, rule=rule)
 
 
 def _view(

@@ -17,6 +17,7 @@ from layoutopt.base import limits as base_limits
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import to_decimal
+from layoutopt.base.result import read, written
 from layoutopt.check.elements import evaluate
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.locations import FixedElements
@@ -27,7 +28,7 @@ from layoutopt.lowering.elements.kinds import memory_needed
 from layoutopt.lowering.lower import Lowered, lower
 from layoutopt.network.problem import Labelling, split
 from layoutopt.unwinding import unwind
-from tests.support import hard_graph, random_labels
+from tests.support import allowed, hard_graph, random_labels
 
 
 def graphs(count: int) -> Iterator[Graph]:
@@ -67,7 +68,7 @@ def test_scores_and_orders_agree_with_the_specification() -> None:
         lowered = lower(graph, Limits())
         for seed in range(3 if lowered.problem.precedence is None else 6):
             labels = some_labels(lowered.problem, seed)
-            legal = _ordered(lowered.problem, labels)
+            legal = allowed(lowered.problem, labels.tolist())
             found = evaluate(graph, lowered.layouts(labels))
             assert all(line.startswith("barrier order") for line in found.violations)
             assert legal == (not found.violations), graph.name
@@ -109,31 +110,13 @@ def test_order_rules_agree_with_the_specification() -> None:
         for node, label in problem.reward_at.tolist():
             labels = fresh.copy()
             labels[node] = label
-            legal = _ordered(problem, labels)
+            legal = allowed(problem, labels.tolist())
             found = evaluate(graph, lowered.layouts(labels))
             assert legal == (not found.violations), (graph.name, node, label)
             agreed += 1
             forbidden += not legal
     assert agreed > 450
     assert forbidden > 13
-
-
-def _ordered(problem: Labelling, labels: np.ndarray) -> bool:
-    order = problem.precedence
-    if order is None:
-        return True
-    arcs = set(map(tuple, order.arcs.tolist()))
-    for node, label in enumerate(labels.tolist()):
-        barrier = int(order.label_barrier[label]) if label < problem.labels else -1
-        if barrier >= 0:
-            arcs |= {(barrier, c) for c in order.reader_sets[order.node_readers[node]]}
-    while arcs:
-        heads = {c for _, c in arcs}
-        kept = {(b, c) for b, c in arcs if b in heads}
-        if kept == arcs:
-            return False
-        arcs = kept
-    return True
 
 
 class TestReaders:
@@ -158,7 +141,7 @@ class TestReaders:
             labels[node] = label
             found = evaluate(graph, lowered.layouts(labels))
             legal[node, int(order.label_barrier[label])] = not found.violations
-            assert _ordered(lowered.problem, labels) == (not found.violations)
+            assert allowed(lowered.problem, labels.tolist()) == (not found.violations)
         assert legal == {
             **{(0, 0): False, (0, 1): True},
             **{(1, 0): False, (1, 1): False},
@@ -188,13 +171,8 @@ def test_labels_of_layouts_come_back() -> None:
         for name, pieces in lowered.layouts(labels).items():
             sink = graph.tensor(name)
             tensor, element = np.zeros((2, sink.size), np.int64)
-            for origin, start, to, loops in pieces:
-                at, of = np.array([to]), np.array([start])
-                for extent, step_of, step in loops:
-                    i = np.arange(extent)
-                    at = (at[:, None] + i * step).reshape(-1)
-                    of = (of[:, None] + i * step_of).reshape(-1)
-                tensor[at], element[at] = number[origin], of
+            for piece in pieces:
+                tensor[written(piece)], element[written(piece)] = number[piece[0]], read(piece)
             origins[sink.index] = tensor, element
         back = lowered.labels(origins)
         assert lowered.problem.value(back) == lowered.problem.value(labels)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from fractions import Fraction
 
-from layoutopt.graphs.ops import Kind, Source
+from msgspec.structs import replace
+
+from layoutopt.graphs.ops import Kind, Source, UnwindingOp
+from layoutopt.graphs.tiling import memory_of, root_tiles
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.tiles.memory import TileMemory
-from layoutopt.tiles.rules import tile_map
 from models.statement import state
 from models.tiles import maximum_on_tiles
 from tests.lowering.graphs import awkward, on_tiles
+from tests.support import with_ops
 
 GRAINS = 9
 """Instances with more grains take too long to be tried out."""
@@ -35,46 +39,35 @@ def crowded(seed: int) -> Graph | None:
 
 def refitted(graph: Graph, memory: TileMemory) -> Graph:
     """Return a graph on another machine, whose grids and lists are cut to its tiles."""
-    found = Graph(graph.name)
+
+    def cut(op: UnwindingOp) -> UnwindingOp:
+        if not isinstance(op, Source):
+            return op
+        mapping = op.mapping and tuple(int(tile) % memory.tiles for tile in op.mapping)
+        rule = op.rule if op.rule and op.rule["kind"] == "linear" else None
+        return replace(op, mapping=mapping, rule=rule)
+
+    found = with_ops(graph, map(cut, graph.ops))
     found.tile_memory = memory
-    for op in graph.ops:
-        if isinstance(op, Source):
-            [shape] = op.infer([])
-            mapping = op.mapping and tuple(int(tile) % memory.tiles for tile in op.mapping)
-            rule = op.rule if op.rule and op.rule["kind"] == "linear" else None
-            found.add(Source(id=op.id, inputs=(), shape=shape, mapping=mapping, rule=rule))
-        else:
-            found.add(op)
-    for a, b, value in graph.pairs:
-        found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), value)
     return found
 
 
-def spelt_out(graph: Graph) -> Graph:
-    """Return a graph in which the tiles of all sources, barriers and fixed points are listed."""
-    memory = graph.tile_memory
-    assert memory is not None
-    found = Graph(graph.name)
+def spelt_out(graph: Graph) -> Iterator[UnwindingOp]:
+    """Yield a graph's ops; sources that list their tiles are in place of all with locations."""
     for i, op in enumerate(graph.ops):
         if op.kind in (Kind.SINK, Kind.VIEW):
-            found.add(op)
+            yield op
             continue
         for t in graph.op_outputs[i]:
-            shape = graph.shapes[t]
-            rule = op.rule if isinstance(op, Source) else None
-            tiles = tuple(tile_map(shape, memory, rule).tiles().tolist())
-            own = op.mapping if isinstance(op, Source) and op.mapping is not None else tiles
-            found.add(Source(id=graph.tensor_name(t), inputs=(), shape=shape, mapping=own))
-    for a, b, value in graph.pairs:
-        found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), value)
-    return found
+            tiles = tuple(root_tiles(graph, t).tiles().tolist())
+            name, shape = graph.tensor_name(t), graph.shapes[t]
+            yield Source(id=name, inputs=(), shape=shape, mapping=tiles)
 
 
 def tried(graph: Graph) -> Fraction | None:
     """Return the optimum by trying everything; ``None`` if nothing fits."""
-    memory = graph.tile_memory
-    assert memory is not None
-    given = state(instance_bytes(spelt_out(graph)).decode())
+    memory, listed = memory_of(graph), with_ops(graph, spelt_out(graph))
+    given = state(instance_bytes(listed).decode())
     grains: dict[tuple[str, int], list[int]] = {}
     width = []
     for e, (name, _, flat) in enumerate(given.elements):

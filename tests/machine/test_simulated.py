@@ -12,7 +12,7 @@ from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.result import Result, Status
 from layoutopt.graphs.locations import hooked
 from layoutopt.graphs.ops import Barrier
-from layoutopt.graphs.tiling import opaque, viewed
+from layoutopt.graphs.tiling import memory_of, opaque, viewed
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.machine import simulated
 from layoutopt.machine.simulated import solve_hooked
@@ -79,8 +79,7 @@ def test_what_is_tried() -> None:
     """Of the graphs compared, 300 and more are tried; all hooks, chains and limits are there."""
     seen: Counter[str] = Counter()
     for graph, layouts in tried(iter(SEEDS)):
-        memory = graph.tile_memory
-        assert memory is not None
+        memory = memory_of(graph)
         names = [graph.ops[i].hook for i in hooked(graph)]
         seen.update({"graphs", *names, "grain" if memory.grain > 1 else "no grain"})
         need = sum(sink.size * memory.bytes_of(sink.name) for sink in graph.sinks())

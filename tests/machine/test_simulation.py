@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 
 from layoutopt import Graph, cycle_values, evaluate, read_result, simulate, unwind, write_result
-from layoutopt.base.result import read, written
 from layoutopt.check import elements
 from layoutopt.generate.families import generate
-from layoutopt.graphs.locations import TILE, flow
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Array, Kind
-from layoutopt.graphs.tiling import root_tiles
 from layoutopt.machine.simulation import PairExchange, Phase, Simulation, bytes_of, moving
 from layoutopt.tiles.memory import PRESETS, TileMemory
 from tests.check.samples import Layouts
+from tests.check.test_occupancy import tiles_of
 from tests.check.test_spread import sample
 from tests.support import refused
 
@@ -117,28 +116,9 @@ def test_which_op_a_pair_is_counted_with() -> None:
     assert simulate(graph, layouts, TileMemory(4, 1000)).pairs[0].op == "v"
 
 
-def tiles_of(graph: Graph, layouts: Layouts) -> list[Array]:
-    """Return the tile of each element of each tensor, flat, by NumPy's views."""
-    roots = {}
-    for t, producer in enumerate(graph.producers):
-        kind = graph.ops[producer].kind
-        if kind is Kind.SINK:
-            tiles = np.full(graph.handle(t).size, -1)
-            for piece in layouts[graph.tensor_name(t)]:
-                every = None if piece[0] == TILE else root_tiles(graph, graph.number(piece[0]))
-                tiles[written(piece)] = read(piece) if every is None else every.tiles()[read(piece)]
-        elif kind is not Kind.VIEW:
-            tiles = root_tiles(graph, t).tiles()
-        else:
-            continue
-        roots[t] = tiles.reshape(graph.shapes[t])
-    every_tensor = flow(graph, roots, range(len(graph.shapes)))
-    return [every_tensor[t].reshape(-1) for t in range(len(graph.shapes))]
-
-
 def check_elements(graph: Graph, layouts: Layouts, found: Simulation) -> None:
     """Hold a simulation against sums over elements, one by one."""
-    tiles, memory = tiles_of(graph, layouts), found.memory
+    tiles, memory = [np.array(own, int) for own in tiles_of(graph, layouts)], found.memory
     always = np.zeros(memory.tiles, int)
     for sink in graph.sinks():
         np.add.at(always, tiles[sink.index], memory.bytes_of(sink.name))

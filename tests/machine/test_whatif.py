@@ -10,9 +10,11 @@ from fractions import Fraction
 from itertools import count, islice, pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from layoutopt import cycle_values
 from layoutopt.base.result import Result, Status
+from layoutopt.graphs.tiling import memory_of
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.machine.simulation import exchange_rate
 from layoutopt.machine.whatif import capacity_sweep, nested, shadow_prices, smallest_machine
@@ -33,17 +35,14 @@ def crowds(number: int) -> Iterator[Graph]:
 
 def resized(graph: Graph, room: int) -> Graph:
     """Return a graph on a machine with other capacities."""
-    memory = graph.tile_memory
-    assert memory is not None
-    return refitted(graph, TileMemory(memory.tiles, room, memory.element_bytes, memory.grain))
+    return refitted(graph, replace(memory_of(graph), bytes_per_tile=room))
 
 
 def test_a_sweep_is_unwinding_at_each_capacity() -> None:
     """Score, bound and status are those of solving each machine by itself, and never fall."""
     seen: Counter[Status] = Counter()
     for graph in crowds(21):
-        assert graph.tile_memory is not None
-        own = graph.tile_memory.bytes_per_tile
+        own = memory_of(graph).bytes_per_tile
         sizes = range(max(1, own - 3), own + 3)
         points = capacity_sweep(graph, bytes_per_tile=sizes)
         assert [p.bytes_per_tile for p in points] == list(sizes)
@@ -60,8 +59,7 @@ def test_the_smallest_machine_is_the_smallest() -> None:
     """By trying everything: there as much is earned as with all on one tile, below it less."""
     sizes = set()
     for graph in crowds(30):
-        memory = graph.tile_memory
-        assert memory is not None
+        memory = memory_of(graph)
         total = sum(sink.size * memory.bytes_of(sink.name) for sink in graph.sinks())
         found = smallest_machine(graph)
         assert found.proved
@@ -93,22 +91,14 @@ def test_barriers_that_are_views() -> None:
     y = graph.barrier([graph.sink((3,), name="y")], (3,), hook="same")
     graph.valued_pair(y, graph.source((3,), [0, 0, 0], name="t"), 7)
     [point] = capacity_sweep(graph, bytes_per_tile=[5])
-    assert point.score == unwind(resized_in_place(graph, 5)).score == 3 * 7 + 2 * 5
-
+    graph.tile_memory = replace(memory_of(graph), bytes_per_tile=5)
+    assert point.score == unwind(graph).score == 3 * 7 + 2 * 5
     hook("what-if")(lambda inputs, shapes, memory: [inputs[0] * 0 for _ in shapes])
     odd = graph.barrier([graph.sink((3,), name="z")], (3,), hook="what-if", name="odd")
     graph.valued_pair(odd, graph.source((3,), [0, 0, 0], name="u"), 7)
     for ask in (smallest_machine, lambda g: capacity_sweep(g, [1])):
         with refused("barrier 'odd': its hook is no view"):
             ask(graph)
-
-
-def resized_in_place(graph: Graph, room: int) -> Graph:
-    """Give a graph's machine another capacity."""
-    memory = graph.tile_memory
-    assert memory is not None
-    graph.tile_memory = TileMemory(memory.tiles, room, memory.element_bytes, memory.grain)
-    return graph
 
 
 def test_points_tell_of_each_other() -> None:
@@ -198,8 +188,7 @@ def test_prices_are_sound_at_every_capacity() -> None:
     """What they prove is never below the best score, with more bytes or fewer on all tiles."""
     priced = tight = 0
     for graph in (*crowds(10), *map(contested, range(50))):
-        memory = graph.tile_memory
-        assert memory is not None
+        memory = memory_of(graph)
         result = unwind(graph)
         if result.layouts is None:
             assert result.status is Status.INFEASIBLE

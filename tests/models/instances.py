@@ -84,14 +84,12 @@ def apart(seed: int) -> Graph:
 def wide(graph: Graph, seed: int) -> Graph:
     """Return a graph again with values that take up to 24 digits together, far beyond 64 bits."""
     draw = random.Random(seed)
-    again = Graph(f"{graph.name}-wide", graph.description)
-    for op in graph.ops:
-        again.add(op)
-    for a, b, value in graph.pairs:
-        scaled = Decimal(value).scaleb(draw.choice([-9, 0, 3, 12]))
-        again.valued_pair(
-            graph.tensor_name(a), graph.tensor_name(b), scaled + draw.choice([-1, 0, 1]) * TINY
-        )
+    again = graph.copy()
+    again.name += "-wide"
+    again.pairs = [
+        (a, b, value.scaleb(draw.choice([-9, 0, 3, 12])) + draw.choice([-1, 0, 1]) * TINY)
+        for a, b, value in graph.pairs
+    ]
     return again
 
 
