@@ -94,25 +94,16 @@ def result_bytes(result: UnwindingResult) -> bytes:
 
 def result_document(result: UnwindingResult) -> dict[str, Any]:
     """Return a result as the members of its file; unknown numbers are ``None``."""
-    pairs = [vars(pair) for pair in result.pairs]
-    return {
+    stated = {
         "format": FORMAT,
-        "instance": result.instance,
-        "instance_hash": result.instance_hash,
         "problem": "unwinding",
         "status": str(result.status),
-        "score": result.score,
-        "bound": result.bound,
-        "gap": result.gap,
-        "max_score": result.max_score,
-        "solver": result.solver,
-        "version": result.version,
-        "seed": result.seed,
-        "size": result.size,
         "seconds": {phase: round(s, 6) for phase, s in result.seconds.items()},
-        "pairs": pairs,
-        "layouts": result.layouts,
-        "order": result.order,
+        "pairs": [vars(pair) for pair in result.pairs],
+    }
+    return {
+        name: stated[name] if name in stated else getattr(result, name)
+        for name in ResultDocument.__struct_fields__
     }
 
 
