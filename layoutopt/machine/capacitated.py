@@ -436,20 +436,25 @@ def _part(
     rewards; then for each node its class, bytes and preferred tile.
     """
     problem = kind.problem
-    numbers = kind.edges.numbers
-    of = kind.classes.class_of[kind.classes.component[kind.nodes]] + first
+    of = kind.node_class + first
     many = np.array(copies, object)[of]
-    tile = kind.label_key % numbers.total - numbers.starts[-1]
     at = problem.reward_at
     return (
         problem.edges + node,
         (problem.weights // many[problem.edges[:, 0]]).tolist(),
-        np.stack([at[:, 0] + node, tile[at[:, 1]]], axis=1),
+        np.stack([at[:, 0] + node, _rewarded_tiles(kind)], axis=1),
         (problem.rewards // many[at[:, 0]]).tolist(),
         of,
         _widths(lowered, memory, kind)[kind.nodes],
         _preferred_tiles(kind),
     )
+
+
+def _rewarded_tiles(kind: GroupKind) -> IntArray:
+    """Return the tile of the label of each reward."""
+    numbers = kind.edges.numbers
+    tile: IntArray = kind.label_key % numbers.total - numbers.starts[-1]
+    return tile[kind.problem.reward_at[:, 1]]
 
 
 def _preferred_tiles(kind: GroupKind) -> IntArray:
@@ -470,8 +475,7 @@ def _preferred_tiles(kind: GroupKind) -> IntArray:
     first = np.full(tied.shape[1], len(numbers.starts))
     np.minimum.at(first, which, root)
     at = problem.reward_at
-    tile = (kind.label_key % numbers.total - numbers.starts[-1])[at[:, 1]]
-    earned, which = distinct([component[kind.nodes[at[:, 0]]], tile])
+    earned, which = distinct([component[kind.nodes[at[:, 0]]], _rewarded_tiles(kind)])
     worth: WeightArray = np.zeros(earned.shape[1], problem.rewards.dtype)
     np.add.at(worth, which, problem.rewards)
     known = find((tied[0], tied[1], np.arange(tied.shape[1])), earned[0], earned[1])
@@ -497,8 +501,7 @@ def _unconstrained(lowered: Lowered, memory: TileMemory) -> list[tuple[int, int]
         width = memory.bytes_of(sink.name)
         counts[width] = counts.get(width, 0) + sink.size
     for kind in lowered.kinds:
-        of = kind.classes.class_of[kind.classes.component[kind.nodes]]
-        each = np.array(kind.copies, object)[of] * len(kind.groups)
+        each = np.array(kind.copies, object)[kind.node_class] * len(kind.groups)
         own = _widths(lowered, memory, kind)[kind.nodes]
         for width, count in zip(own.tolist(), each.tolist(), strict=True):
             counts[width] -= count

@@ -506,6 +506,11 @@ class GroupKind:
         """The number of components of each class, in one group."""
         return [int(count) for count in self.classes.copies]
 
+    @property
+    def node_class(self) -> IntArray:
+        """The class of the component of each of the problem's nodes."""
+        return self.classes.class_of[self.classes.component[self.nodes]]
+
     def units(self) -> tuple[IntArray, IntArray]:
         """Return the components that layouts are written out from, and how many each stands for."""
         found = np.flatnonzero(self.classes.class_of >= 0)
@@ -520,7 +525,7 @@ class GroupKind:
         classes = self.classes
         if not len(self.nodes):
             return np.arange(len(classes.component))
-        of = classes.class_of[classes.component[self.nodes]]
+        of = self.node_class
         order = np.argsort(of, kind="stable")
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order)) - np.searchsorted(of[order], of[order])
