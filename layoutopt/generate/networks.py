@@ -78,10 +78,8 @@ def rnn_unrolled(
     graph = Graph(f"rnn-{steps}x{width}", f"momentum step of {steps} steps of a recurrence")
     step = TrainingStep(graph, ("momentum",))
     x = graph.sink((steps, batch, inputs), name="x")
-    read, carry = (
-        step.parameter((inputs, width), "read.w"),
-        step.parameter((width, width), "carry.w"),
-    )
+    read = step.parameter((inputs, width), "read.w")
+    carry = step.parameter((width, width), "carry.w")
     bias = step.parameter((width,), "bias")
     output = step.parameter((width, classes), "output.w")
     h: Tensor = graph.sink((batch, width), name="start")

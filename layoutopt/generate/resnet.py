@@ -135,10 +135,8 @@ def _block(
 def _classifier(step: TrainingStep, x: Tensor, classes: int) -> Tensor:
     graph, channels = step.graph, x.shape[1]
     mean = graph.fixed_point([x], x.shape[:2], name="mean")
-    w, bias = (
-        step.parameter((channels, classes), "output.w"),
-        step.parameter((classes,), "output.b"),
-    )
+    w = step.parameter((channels, classes), "output.w")
+    bias = step.parameter((classes,), "output.b")
     scores, back = linear(step, mean, [w], [bias], "output")
     return graph.fixed_point([back(loss(graph, scores))], x.shape, name="mean.back")
 
