@@ -138,10 +138,7 @@ def common(a: Box, b: Box, equations: Equations) -> Iterator[VectorBox]:
 
     They are boxes of two quantities: where these elements are in the tensor of either box's label.
     """
-    terms = [Term(here, n, (there, 0)) for n, there, here in a.loops]
-    terms += [Term(-here, n, (0, there)) for n, there, here in b.loops]
-    for (one, two), loops in equations.solve(tuple(terms), b.to - a.to, 2):
-        yield VectorBox((a.start + one, b.start + two), loops)
+    return join(a.vectors, b.vectors, equations)
 
 
 def image(move: Box, places: BoxIndex, equations: Equations) -> Iterator[Box]:
