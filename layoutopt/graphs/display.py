@@ -20,12 +20,12 @@ from layoutopt.base.table import Part, Table, Words
 from layoutopt.graphs.locations import (
     TILE,
     Locations,
-    check_layouts,
     checked_array,
     checked_pieces,
     flow,
     hook_of,
     layout_sink,
+    layouts_in,
 )
 from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size, type_name
 from layoutopt.graphs.store import GraphStore
@@ -500,9 +500,7 @@ def draw(
         named = [tensors] if isinstance(tensors, str | Tensor) else tensors
         chosen = sorted({graph.number(t) for t in named})
     if layouts is not None:
-        check_layouts(layouts, "layouts")
-    if isinstance(layouts, UnwindingResult):
-        layouts = layouts.layouts
+        layouts = layouts_in(layouts, "layouts")
     if len(chosen) > TENSORS:
         return Picture(_summary(graph, len(chosen)), reduced=True)
 

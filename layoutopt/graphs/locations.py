@@ -244,11 +244,17 @@ def check_result(given: object) -> None:
         raise InputError(f"expected a result of unwind, not {_kind(given)}")
 
 
-def check_layouts(given: object, what: str) -> None:
-    """Raise InputError unless the argument, called ``what``, is a mapping or a result."""
-    if not isinstance(given, UnwindingResult | Mapping):
+def layouts_in(given: object, what: str) -> Mapping[Any, Any] | None:
+    """Return a mapping of layouts, or those of a result, which may have none.
+
+    Raise InputError for anything else; the message calls the argument ``what``.
+    """
+    if isinstance(given, UnwindingResult):
+        return given.layouts
+    if not isinstance(given, Mapping):
         needed = f"{what} must be pieces by sink name, or a result with layouts"
         raise InputError(f"{needed}, not {_kind(given)}")
+    return given
 
 
 def _kind(given: object, reader: str = "read_result") -> str:
@@ -271,8 +277,7 @@ def given_layouts(graph: GraphStore, given: object) -> LayoutDict:
 
     Given is a result, or pieces by name or handle of sinks, in any kind of sequence.
     """
-    check_layouts(given, "layouts")
-    found: Any = given.layouts if isinstance(given, UnwindingResult) else given
+    found = layouts_in(given, "layouts")
     if found is None:
         raise InputError("the result has no layouts")
     layouts: LayoutDict = {}

@@ -35,12 +35,12 @@ from layoutopt.graphs.locations import (
     Locations,
     Origins,
     check_graph,
-    check_layouts,
     checked_array,
     checked_pieces,
     fresh_layouts,
     given_or_own,
     layout_sink,
+    layouts_in,
     own_origins,
     plain_piece,
 )
@@ -50,7 +50,10 @@ from layoutopt.graphs.tensor import Tensor
 from layoutopt.lowering.elements.kinds import layouts_of
 from layoutopt.lowering.greedy0 import greedy0
 
-Assignment: TypeAlias = Mapping[Any, Sequence[Piece] | Array] | UnwindingResult
+NamedLayouts: TypeAlias = Mapping[Any, Sequence[Piece] | Array]
+"""Layouts by name or handle of sinks; see :data:`Assignment`."""
+
+Assignment: TypeAlias = NamedLayouts | UnwindingResult
 """For some sinks, by name or handle, where their elements lie: pieces that cover a part of the
 sink or all of it, or an array of its shape with the number that
 :meth:`layoutopt.Graph.locations` gives to each location, -1 where none is given.  A result
@@ -79,15 +82,12 @@ def read_origins(graph: GraphStore, given: Assignment | None, what: str) -> Orig
     InputError
         If a sink, a piece or an array does not fit the graph.
     """
-    if given is not None:
-        check_layouts(given, what)
-    if isinstance(given, UnwindingResult):
-        given = given.layouts
-    if given:
+    layouts = {} if given is None else layouts_in(given, what) or {}
+    if layouts:
         _require_room(graph, what)
     found: Origins = {}
     numbers: Locations | None = None
-    for key, layout in (given or {}).items():
+    for key, layout in layouts.items():
         try:
             sink = layout_sink(graph, key)
             if isinstance(layout, np.ndarray):
@@ -109,7 +109,7 @@ def _check_named(graph: GraphStore, layout: Any) -> None:
         raise InputError(f"pieces of origin {TILE!r} are not read here; name a source on the tile")
 
 
-def by_name(graph: GraphStore, given: Assignment | None, what: str) -> Assignment | None:
+def by_name(graph: GraphStore, given: Assignment | None, what: str) -> NamedLayouts | None:
     """Return layouts by the names of their sinks, which fit copies of the graph, too.
 
     Raises
@@ -119,17 +119,14 @@ def by_name(graph: GraphStore, given: Assignment | None, what: str) -> Assignmen
     """
     if given is None:
         return None
-    check_layouts(given, what)
-    if isinstance(given, UnwindingResult):
-        return given
-    return {graph.tensor(k).name if isinstance(k, Tensor) else k: x for k, x in given.items()}
+    layouts = layouts_in(given, what) or {}
+    return {graph.tensor(k).name if isinstance(k, Tensor) else k: x for k, x in layouts.items()}
 
 
-def whole_layouts(graph: GraphStore, given: Assignment) -> LayoutDict | None:
+def whole_layouts(graph: GraphStore, given: NamedLayouts) -> LayoutDict | None:
     """Return layouts that pieces give to all sinks; ``None`` where anything else is given."""
-    layouts = given.layouts if isinstance(given, UnwindingResult) else given
     found: LayoutDict = {}
-    for key, layout in (layouts or {}).items():
+    for key, layout in given.items():
         if isinstance(layout, np.ndarray):
             return None
         try:
@@ -139,7 +136,7 @@ def whole_layouts(graph: GraphStore, given: Assignment) -> LayoutDict | None:
     return found if found.keys() == {sink.name for sink in graph.sinks()} else None
 
 
-def complete(graph: GraphStore, given: Assignment, what: str) -> tuple[LayoutDict, int]:
+def complete(graph: GraphStore, given: NamedLayouts, what: str) -> tuple[LayoutDict, int]:
     """Return layouts of all sinks, and how many elements the given ones leave out.
 
     Elements that are left out get locations of their own.  Sinks that pieces cover keep these
@@ -149,8 +146,7 @@ def complete(graph: GraphStore, given: Assignment, what: str) -> tuple[LayoutDic
     origins = read_origins(graph, given, what)
     missing = sum(t.size for t in graph.sinks()) - FixedElements(graph, origins).count
     layouts = layouts_of(graph, _whole(graph, origins))
-    whole = given.layouts if isinstance(given, UnwindingResult) else given
-    for key, layout in (whole or {}).items():
+    for key, layout in given.items():
         sink = graph.tensor(key)
         if not isinstance(layout, np.ndarray) and (origins[sink.index][0] >= 0).all():
             layouts[sink.name] = tuple(plain_piece(piece) for piece in layout)
@@ -260,13 +256,13 @@ def evaluate(graph: GraphStore, layouts: Assignment) -> Evaluation:
         If layouts that leave elements out, or arrays, are of sinks that do not fit the memory.
     """
     check_graph(graph)
-    check_layouts(layouts, "layouts")
-    whole = whole_layouts(graph, layouts)
+    given = layouts_in(layouts, "layouts") or {}
+    whole = whole_layouts(graph, given)
     if whole is not None:  # no array of elements is needed
         found = elements.evaluate(graph, whole)
         if found.score is not None:
             return found
-    full, missing = complete(graph, layouts, "layouts")
+    full, missing = complete(graph, given, "layouts")
     return replace(elements.evaluate(graph, full), missing=missing)
 
 
