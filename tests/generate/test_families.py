@@ -242,12 +242,3 @@ def test_every_op_type_occurs() -> None:
     assert min(types.values()) > 20
     assert () in shapes
     assert any(0 in shape for shape in shapes)
-
-
-def test_equal_arguments_give_equal_graphs() -> None:
-    """The seed decides everything, and files of the graphs are read again."""
-    for seed in range(50):
-        graph = random_graph(seed, negative=True)
-        assert graph == random_graph(seed, negative=True)
-        assert parse_instance(instance_bytes(graph)) == graph
-        assert graph.name == f"random-{seed}"
