@@ -227,11 +227,9 @@ BARRIERS = ("opaque", "simulated")
 
 def opaque(graph: GraphStore) -> GraphStore:
     """Return the graph without hooks."""
-
-    def change(found: GraphStore, _: int, op: UnwindingOp) -> None:
-        found.add(replace(op, hook=None) if isinstance(op, ops.Barrier) else op)
-
-    return _rebuilt(graph, change)
+    found = deepcopy(graph)
+    found.ops = [replace(op, hook=None) if isinstance(op, ops.Barrier) else op for op in graph.ops]
+    return found
 
 
 def apply_hook_mode(graph: GraphStore, barriers: str | None) -> GraphStore:
