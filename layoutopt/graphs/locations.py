@@ -37,6 +37,17 @@ TILE = "tile"
 """The origin of pieces that give tiles by number."""
 
 
+def first_numbers(graph: GraphStore) -> tuple[dict[int, int], int]:
+    """Return the number of the first element of each root tensor, and how many they have."""
+    first: dict[int, int] = {}
+    count = 0
+    for t, producer in enumerate(graph.producers):
+        if graph.ops[producer].kind is not Kind.VIEW:
+            first[t] = count
+            count += size(graph.shapes[t])
+    return first, count
+
+
 class Locations:
     """The numbers of a graph's locations.
 
@@ -46,13 +57,8 @@ class Locations:
 
     def __init__(self, graph: GraphStore) -> None:
         self.graph = graph
-        self.first: dict[int, int] = {}
+        self.first, count = first_numbers(graph)
         self.pool: dict[int | str, int] = {}
-        count = 0
-        for t, producer in enumerate(graph.producers):
-            if graph.ops[producer].kind is not Kind.VIEW:
-                self.first[t] = count
-                count += size(graph.shapes[t])
         for op in graph.ops:
             for where in (op.mapping or ()) if isinstance(op, Source) else ():
                 self.pool.setdefault(where, count + len(self.pool))

@@ -32,7 +32,7 @@ import numpy as np
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import ranges, to_integers, unique
-from layoutopt.graphs.locations import FixedElements, Origins, own_origins
+from layoutopt.graphs.locations import FixedElements, Origins, first_numbers, own_origins
 from layoutopt.graphs.ops import Array, Expand, KeepsOrder, Kind, Shape, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.network.components import reached
@@ -376,17 +376,9 @@ class _GreedyByElements(Greedy):
         super().__init__(graph, limits)
         self.given, self.places = given, places
         self.ways = BackwardMaps(graph, places)
-        self.first: dict[int, int] = {}
+        self.first, count = first_numbers(graph)
+        self.roots = np.array([*self.first], np.int64), np.array([*self.first.values()], np.int64)
         sizes = [places.count(t) for t in range(len(graph.shapes))]
-        count = 0
-        for t, producer in enumerate(graph.producers):
-            if graph.ops[producer].kind is not Kind.VIEW:
-                self.first[t] = count
-                count += sizes[t]
-        self.roots = (
-            np.array(list(self.first), np.int64),
-            np.array([*self.first.values()], np.int64),
-        )
         kind = np.int32 if count < 2**31 else np.int64
         needed = relevant(graph, given)
         self.where: dict[int, Array] = {t: np.full(sizes[t], -1, kind) for t in needed}
