@@ -53,15 +53,6 @@ def test_both_ways_agree() -> None:
     assert seen > 200
 
 
-def test_pairs_agree_with_the_specification() -> None:
-    """Elements that lie together, of all tiles, are the matches of the evaluation."""
-    for seed in range(30):
-        graph, layouts = sample(seed)
-        where = Matching(graph, layouts, Equations(STEPS))
-        matched = [sum(n for _, n in plain(where.both(a, b))) for a, b, _ in graph.pairs]
-        assert matched == [pair.matched for pair in evaluate(graph, layouts).pairs]
-
-
 def test_what_is_too_irregular_is_refused() -> None:
     """Steps are limited."""
     graph, layouts = sample(3)
