@@ -37,7 +37,7 @@ from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TileMaps, check_hooks, memory_of, output_tiles, viewed
-from layoutopt.tiles.counting import Counts, counted, on_each
+from layoutopt.tiles.counting import Counts, counted, on_each, summed
 
 T = TypeVar("T")
 
@@ -456,17 +456,17 @@ def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
     maps = TileMaps(graph)
     once = cache(on_each)  # equal layers have equal boxes
     for sink in graph.sinks():
-        count = np.zeros(memory.tiles, np.int64)
         if where is not None:
             there = where.of(sink.index)
-            np.add.at(count, there[there != UNKNOWN], 1)
-            yield sink, count * memory.bytes_of(sink.name)
-            continue
-        for name, start, _, loops in layouts[sink.name]:
-            walk = tuple([(extent, step) for extent, step, _ in loops])
-            tiles, numbers = once(maps.of(name), start, walk)
-            np.add.at(count, tiles, numbers)
-        yield sink, count * memory.bytes_of(sink.name)
+            tiles, numbers = counted(there[there != UNKNOWN])
+        else:
+            tiles, numbers = summed(
+                once(maps.of(name), start, tuple([(n, step) for n, step, _ in loops]))
+                for name, start, _, loops in layouts[sink.name]
+            )
+        count = np.zeros(memory.tiles, np.int64)
+        count[tiles] = numbers * memory.bytes_of(sink.name)
+        yield sink, count
 
 
 def overfull(graph: GraphStore) -> str:

@@ -38,9 +38,7 @@ def summed(parts: Iterable[Counts]) -> Counts:
     if len(listed) < 2:
         return listed[0] if listed else (np.zeros(0, np.int64), np.zeros(0, np.int64))
     tiles, of = np.unique(np.concatenate([tiles for tiles, _ in listed]), return_inverse=True)
-    total = np.zeros(len(tiles), np.int64)
-    np.add.at(total, of, np.concatenate([numbers for _, numbers in listed]))
-    return tiles, total
+    return tiles, _added(np.concatenate([numbers for _, numbers in listed]), of, len(tiles))
 
 
 def on_each(tiles: TileMap, start: int, loops: Sequence[tuple[int, int]]) -> Counts:
