@@ -330,7 +330,6 @@ class _State(Generic[Handle]):
         self.graph, self.target = graph, target
         self.sinks: dict[int, Handle] = {}
         self.roots: dict[int, Handle] = {}
-        self.ops = {op.id: i for i, op in enumerate(graph.ops)}
 
     def sink(self, t: int) -> Handle:
         """Return a sink, created at the first call."""
@@ -353,7 +352,7 @@ class _State(Generic[Handle]):
             )
 
     def know(self, step: BarrierReady) -> None:
-        barrier = self.ops[step.barrier]
+        barrier = self.graph.op_number(step.barrier)
         inputs = viewed(self.graph, self.target, self.graph.op_inputs[barrier], self._held)
         outputs = self.graph.op_outputs[barrier]
         shapes = [self.graph.shapes[t] for t in outputs]
