@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, cached_property, partial
-from itertools import groupby
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -117,25 +116,25 @@ class Located:
     def matches(self) -> list[int]:
         """Count the positions with equal locations of each pair; arrays are held while needed."""
         graph = self.graph
-        due: dict[int, list[int]] = {}
+        due: dict[int, list[int]] = defaultdict(list)
         for p, (a, b, _) in enumerate(graph.pairs):
-            due.setdefault(max(graph.producers[a], graph.producers[b]), []).append(p)
+            due[max(a, b)].append(p)  # whichever of both is made last
         needed = graph.view_order({t for a, b, _ in graph.pairs for t in (a, b)})
-        last = {c: graph.producers[t] for t in needed for c in graph.carriers(graph.producers[t])}
-        for i, ps in due.items():
-            last.update({t: max(i, last.get(t, i)) for p in ps for t in graph.pairs[p][:2]})
-        expire: dict[int, list[int]] = {}
-        for t, i in last.items():
-            expire.setdefault(i, []).append(t)
+        last = {c: t for t in needed for c in graph.carriers(graph.producers[t])}
+        for t, ps in due.items():
+            last.update({end: max(t, last.get(end, t)) for p in ps for end in graph.pairs[p][:2]})
+        expire: dict[int, list[int]] = defaultdict(list)
+        for t, reader in last.items():
+            expire[reader].append(t)
         found: dict[int, Array] = {}
         matched = [0] * len(graph.pairs)
-        for i, made in groupby(needed, key=graph.producers.__getitem__):
-            found.update((t, self.made(t, found)) for t in made)
-            for p in due.get(i, ()):
+        for t in needed:
+            found[t] = self.made(t, found)
+            for p in due[t]:
                 a, b, _ = graph.pairs[p]
                 matched[p] = int(np.count_nonzero(found[a] == found[b]))
-            for t in expire.get(i, ()):
-                del found[t]
+            for gone in expire[t]:
+                del found[gone]
         return matched
 
     def made(self, t: int, found: Mapping[int, Array]) -> Array:

@@ -69,11 +69,8 @@ class Matching:
         self.tracing = Tracing(graph, self._given, equations)
         self.pool: dict[int | str, int] = {}
         self.maps = TileMaps(graph)
-        self._together, self._on_each, self._on_both = (
-            cache(together),
-            cache(on_each),
-            cache(on_both),
-        )
+        self._together, self._on_each = cache(together), cache(on_each)
+        self._on_both = cache(on_both)
         self.answers: dict[object, int] = {}
 
     def matched(self, a: int, b: int) -> int:
