@@ -9,7 +9,7 @@ now, it is where the hook says.  There are finitely many such rows, so bound and
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -44,8 +44,8 @@ from layoutopt.network.solvers.cpsat import solve_programme
 from layoutopt.network.solvers.programme import Programme, ProgrammeResult, ProgrammeWriter
 from layoutopt.tiles.memory import MOST, TileMemory
 
-Row = tuple[tuple[tuple[int, int], ...], int, int]
-"""Pairs of element and tile, then the element and the tile that follow."""
+Rows = dict[tuple[int, tuple[tuple[int, int], ...]], int]
+"""The tile of an element that follows where others, pairs of element and tile, are there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class TracedTiles:
         """Return what elements earn as a score of the graph."""
         return to_decimal(self.constant + value, self.unit)
 
-    def programme(self, rows: Iterable[Row]) -> Programme:
+    def programme(self, rows: Rows) -> Programme:
         """State the programme with some rows."""
         to, tiles = ProgrammeWriter(), self.tiles
         earned = np.zeros((len(self.width), tiles), object)
@@ -139,7 +139,7 @@ class TracedTiles:
         edges = np.array([*self.edges], np.int64).reshape(-1, 2)
         x = to.agreement(earned, edges, np.array([*self.edges.values()], object))
         loose = [to.block(np.zeros(tiles, np.int64), count) for _, count in self.packed]
-        for conditions, v, tile in rows:
+        for (v, conditions), tile in rows.items():
             columns = [int(x[u, t]) for u, t in conditions]
             to.row([*columns, int(x[v, tile])], [1] * len(columns) + [-1], high=len(columns) - 1)
         for taken, (_, count) in zip(loose, self.packed, strict=True):
@@ -310,7 +310,7 @@ def solve_hooked(
     if roots * memory_of(graph).tiles > VARIABLES:
         return _beyond(graph, solve)
     known = traced(graph)
-    if not known.programme(()).fits():
+    if not known.programme({}).fits():
         return _beyond(graph, solve)
     return _Search(known, limits, table).result()
 
@@ -332,7 +332,7 @@ class _Search:
 
     def __init__(self, known: TracedTiles, limits: Limits, table: int) -> None:
         self.known, self.limits = known, limits
-        self.rows: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+        self.rows: Rows = {}
         self.best: int | None = None
         self.bound: int | None = None
         self.on: IntArray | None = None
@@ -351,7 +351,7 @@ class _Search:
                 stopped = limits.stopped or Stopped.TIME_LIMIT
                 break
             start = None if self.on is None else known.point(self.on)
-            found = solve_programme(known.programme(self._all()), limits, start, self.bound)
+            found = solve_programme(known.programme(self.rows), limits, start, self.bound)
             if found.infeasible:
                 found = self._without_rows()
                 if found.infeasible:
@@ -371,7 +371,7 @@ class _Search:
 
     def _without_rows(self) -> ProgrammeResult:
         """Return whether any layout fits, hooks aside: rows rule none out, or contradict."""
-        found = solve_programme(self.known.programme(()), self.limits)
+        found = solve_programme(self.known.programme({}), self.limits)
         if found.values is not None:
             raise InputError("hooks gave different outputs for equal inputs")
         return found
@@ -385,10 +385,6 @@ class _Search:
     def _told(self) -> list[float | None]:
         both = (self.best, self.bound)
         return [None if x is None else float(self.known.worth(x)) for x in both]
-
-    def _all(self) -> Iterator[Row]:
-        for (node, conditions), tile in self.rows.items():
-            yield conditions, node, tile
 
     def _learn(self, on: IntArray, loose: IntArray) -> None:
         """Take the master's sinks with what follows from them, and add rows.
