@@ -17,9 +17,8 @@ from layoutopt.graphs.ops import type_name
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import OP_TYPES, instance_bytes, parse_instance
 from layoutopt.lowering.lower import lower
-from layoutopt.network.parts import solve_parts
 from layoutopt.unwinding import unwind
-from tests.lowering.test_optima import assert_alike
+from tests.lowering.test_optima import assert_alike, solved
 
 # The named families: sizes as published, optima as counted by hand, and both ways to solve
 
@@ -75,11 +74,7 @@ def weights(graph: Graph) -> tuple[int, int]:
 
 def optimum(graph: Graph) -> Fraction:
     """Return the proved optimum of a graph, without tracing large groups."""
-    lowered = lower(graph, Limits())
-    result = solve_parts(lowered.problem, Limits())
-    assert result.objective is not None
-    assert result.objective == result.bound
-    return lowered.unit * (lowered.constant + int(result.objective))
+    return solved(lower(graph, Limits()))[1]
 
 
 def counted(graph: Graph, rotated: int = 0, layers: int = 0) -> int:

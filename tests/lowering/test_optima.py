@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from types import ModuleType
 
@@ -25,6 +26,7 @@ from layoutopt.lowering import lower as lowering
 from layoutopt.lowering.classes import reduced, runs
 from layoutopt.lowering.lower import Lowered, lower
 from layoutopt.network.parts import solve_parts
+from layoutopt.network.problem import IntArray
 from layoutopt.unwinding import unwind
 from models.exhaustive import maximum
 from models.statement import state
@@ -34,13 +36,18 @@ from tests.models.instances import mixed, tangle
 NEVER = 2**62
 
 
+def solved(lowered: Lowered) -> tuple[IntArray, Fraction]:
+    """Return the labels of a lowered graph, and their score, which is proved to be the best."""
+    result = solve_parts(lowered.problem, Limits())
+    assert result.objective == result.bound is not None
+    return result.labelling, lowered.unit * (lowered.constant + int(result.objective))
+
+
 def optimum(graph: Graph, lowered: Lowered) -> Decimal | None:
     """Solve a lowered graph, and return the score of its layouts, which must be the optimum."""
-    result = solve_parts(lowered.problem, Limits())
-    assert result.objective == result.bound
-    found = evaluate(graph, lowered.layouts(result.labelling))
-    assert found.violations == ()
-    assert found.score == lowered.unit * (lowered.constant + int(result.objective or 0))
+    labels, best = solved(lowered)
+    found = evaluate(graph, lowered.layouts(labels))
+    assert (found.violations, found.score) == ((), best)
     return found.score
 
 
@@ -67,11 +74,10 @@ def test_awkward_graphs_on_tiles() -> None:
         best = []
         for lift_from in (0, NEVER):
             lowered = lower(tiled(graph), Limits(), lift_from=lift_from)
-            result = solve_parts(lowered.problem, Limits())
-            found = by_elements(graph, lowered.layouts(result.labelling))
-            assert not found.violations
-            assert found.score == lowered.unit * (lowered.constant + int(result.bound or 0))
-            best.append(found.score)
+            labels, score = solved(lowered)
+            found = by_elements(graph, lowered.layouts(labels))
+            assert (found.violations, found.score) == ((), score)
+            best.append(score)
         assert best[0] == best[1], seed
 
 
@@ -284,16 +290,10 @@ def test_scores_of_huge_graphs_by_formula() -> None:
     of each element meet, and the dearer of two sources.
     """
     n = 2**18
-    scores = {}
-    for build in (transposed, twice_the_same, parallel_edges):
-        lowered = lower(build(n), Limits())
-        result = solve_parts(lowered.problem, Limits())
-        assert result.objective == result.bound
-        scores[build] = lowered.unit * (lowered.constant + int(result.objective or 0))
     pairs = n * (n - 1) // 2
-    assert scores[transposed] == pairs * 8 + n * 5
-    assert scores[twice_the_same] == n * n * 3 + n * 2
-    assert scores[parallel_edges] == n * (7 + 5)
+    assert solved(lower(transposed(n), Limits()))[1] == pairs * 8 + n * 5
+    assert solved(lower(twice_the_same(n), Limits()))[1] == n * n * 3 + n * 2
+    assert solved(lower(parallel_edges(n), Limits()))[1] == n * (7 + 5)
 
 
 def test_training_steps_agree() -> None:
