@@ -16,30 +16,9 @@ from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Answer
 from layoutopt.network.capacity.fill import Filling, placed
-from layoutopt.network.capacity.pool import Pool, Priced
+from layoutopt.network.capacity.pool import Pool, Priced, worth
 from layoutopt.network.capacity.problem import Columns, joined, starts_of
-from layoutopt.network.problem import IntArray, WeightArray
-
-
-def worth(pool: Pool, columns: Columns) -> WeightArray:
-    """Return what configurations without slots are worth, exactly, shape ``(columns,)``."""
-    total = np.zeros(len(columns.kind), object)
-    for number, group in enumerate(pool.groups):
-        low, high = pool.first[number], pool.first[number + 1]
-        at = np.flatnonzero((columns.kind >= low) & (columns.kind < high))
-        _, n, own = group.rewards.shape
-        labels = columns.labels[columns.starts[at][:, None] + np.arange(n)]
-        kind = columns.kind[at] - low
-        for j in range(own):
-            hit = labels == group.tiles[kind, j, None]
-            total[at] += (group.rewards[kind, :, j] * hit).sum(axis=1)
-        for u in range(n):
-            for v in range(u + 1, n):
-                total[at] += group.weights[kind, u, v] * (labels[:, u] == labels[:, v])
-    for i in np.flatnonzero(columns.kind >= pool.first[-1]).tolist():
-        large = pool.large[int(columns.kind[i]) - pool.first[-1]]
-        total[i] = large.problem.value(columns.labels[columns.starts[i] : columns.starts[i + 1]])
-    return total
+from layoutopt.network.problem import IntArray
 
 
 def placement(pool: Pool, filling: Filling) -> CountedLabels:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import combinations
 
 import numpy as np
 
@@ -246,23 +247,15 @@ class Pool:
         Kinds have shape ``(m,)``, patterns ``(m, n)``.
         """
         group = self.groups[number]
-        _, n, own = group.rewards.shape
         slots = slots_of(group, self.tiles)
         extra = np.broadcast_to(self.tiles + np.arange(slots), (len(kinds), slots))
         table = np.concatenate([group.tiles[kinds], extra], axis=1)
-        rewards, weights = group.rewards[kinds], group.weights[kinds]
-        each = np.arange(len(kinds))
-        worth = np.zeros(len(kinds), np.result_type(rewards.dtype, weights.dtype))
-        for u in range(n):
-            inside = rows[:, u] < own
-            worth[inside] += rewards[each[inside], u, rows[inside, u]]
-            for v in range(u + 1, n):
-                worth += weights[:, u, v] * (rows[:, u] == rows[:, v])
+        labels = np.take_along_axis(table, rows, axis=1)
         return Columns(
             self.first[number] + kinds,
-            worth,
-            np.arange(len(kinds) + 1) * n,
-            np.take_along_axis(table, rows, axis=1).reshape(-1),
+            _worth(group, kinds, labels),
+            np.arange(len(kinds) + 1) * rows.shape[1],
+            labels.reshape(-1),
             group.bytes[kinds].reshape(-1),
         )
 
@@ -318,6 +311,30 @@ class Pool:
         if self.most * scale + dearest * int(self.node_bytes.max(initial=0)) < 2**61:
             return prices.astype(np.int64)
         return prices.astype(object)
+
+
+def _worth(group: KindGroup, kinds: IntArray, labels: IntArray) -> WeightArray:
+    """Return what kinds of a group are worth with labels, shape ``(m, n)``, of their nodes."""
+    total = np.zeros(len(kinds), np.result_type(group.rewards, group.weights))
+    for j, tiles in enumerate(group.tiles[kinds].T):
+        total += (group.rewards[kinds, :, j] * (labels == tiles[:, None])).sum(axis=1)
+    for u, v in combinations(range(labels.shape[1]), 2):
+        total += group.weights[kinds, u, v] * (labels[:, u] == labels[:, v])
+    return total
+
+
+def worth(pool: Pool, columns: Columns) -> WeightArray:
+    """Return what configurations are worth, exactly, shape ``(columns,)``."""
+    total = np.zeros(len(columns.kind), object)
+    for number, group in enumerate(pool.groups):
+        low, high = pool.first[number], pool.first[number + 1]
+        at = np.flatnonzero((columns.kind >= low) & (columns.kind < high))
+        labels = columns.labels[columns.starts[at][:, None] + np.arange(group.bytes.shape[1])]
+        total[at] = _worth(group, columns.kind[at] - low, labels)
+    for i in np.flatnonzero(columns.kind >= pool.first[-1]).tolist():
+        large = pool.large[int(columns.kind[i]) - pool.first[-1]]
+        total[i] = large.problem.value(columns.labels[columns.starts[i] : columns.starts[i + 1]])
+    return total
 
 
 def _most(labelling: Labelling, parts: ClassComponents) -> int:

@@ -16,9 +16,9 @@ from scipy.optimize import linear_sum_assignment
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
-from layoutopt.network.capacity.answer import State, worth
+from layoutopt.network.capacity.answer import State
 from layoutopt.network.capacity.fill import Filling, Rows
-from layoutopt.network.capacity.pool import Pool, Priced, one_copy
+from layoutopt.network.capacity.pool import Pool, Priced, one_copy, worth
 from layoutopt.network.capacity.problem import Columns
 from layoutopt.network.problem import IntArray, Labelling
 from layoutopt.network.solvers.cpsat import solve_programme

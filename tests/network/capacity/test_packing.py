@@ -6,9 +6,9 @@ import numpy as np
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status
-from layoutopt.network.capacity.answer import State, worth
+from layoutopt.network.capacity.answer import State
 from layoutopt.network.capacity.fill import Rows, best_fit, moved, packed, repaired
-from layoutopt.network.capacity.pool import Pool
+from layoutopt.network.capacity.pool import Pool, worth
 from layoutopt.network.capacity.problem import CapacityProblem
 from layoutopt.network.capacity.solve import solve_capacity
 from tests.network.capacity.cases import assert_sound, case, optimum, random_case
