@@ -16,10 +16,10 @@ used and must not use, and so on: so cuts name few arcs, and hold wherever those
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
@@ -390,22 +390,14 @@ class _Decomposition:
 
     def _ranked(self, arcs: Iterable[Arc]) -> list[int] | None:
         """Return a rank for each barrier that agrees with arcs; ``None`` if they are cyclic."""
-        count = self.order.barriers
-        after: list[list[int]] = [[] for _ in range(count)]
-        waits = [0] * count
-        for b, c in set(arcs):
-            after[b].append(c)
-            waits[c] += 1
-        ready = [b for b in range(count) if not waits[b]]  # ascending, so it is a heap
-        rank, place = [0] * count, 0
-        while ready:
-            b = heapq.heappop(ready)
-            rank[b], place = place, place + 1
-            for c in after[b]:
-                waits[c] -= 1
-                if not waits[c]:
-                    heapq.heappush(ready, c)
-        return rank if place == count else None
+        order = TopologicalSorter(dict.fromkeys(range(self.order.barriers), ()))
+        for b, c in sorted(set(arcs)):
+            order.add(c, b)
+        try:
+            rank = {b: place for place, b in enumerate(order.static_order())}
+        except CycleError:
+            return None
+        return [rank[b] for b in range(self.order.barriers)]
 
     def _try(self, rank: list[int]) -> None:
         """Solve every part under an order, and keep what is learnt."""
