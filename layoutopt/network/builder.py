@@ -325,10 +325,10 @@ class CostNetwork:
             domains=tuple(self._domains.values()),
             domain_of=np.array([place[id(own)] for _, own in self._nodes.values()], np.int64),
             cost_at=_pairs(self._costs),
-            costs=packed(self._costs.values(), unit),
+            costs=multiples([*self._costs.values()], unit),
             banned=_pairs(sorted(self._banned)),
             equal_edges=_pairs(equal),
-            equal_costs=packed(equal.values(), unit),
+            equal_costs=multiples([*equal.values()], unit),
             table_edges=_pairs((u, v) for u, v, _ in self._table_edges),
             table_of=np.array([k for *_, k in self._table_edges], np.int64),
             tables=tuple(_table(table, unit) for table in self._tables),
@@ -524,7 +524,7 @@ class _Rows:
         return Usage(
             nodes=np.array(nodes, np.int64),
             at=_pairs((place[u], i) for u, i in self.amounts),
-            amounts=packed(self.amounts.values(), unit),
+            amounts=multiples([*self.amounts.values()], unit),
             spans=np.column_stack([np.searchsorted(nodes, self.spans[:, 0]), self.spans[:, 1:]]),
             low=low,
             high=high,
@@ -564,15 +564,23 @@ def common_unit(values: Iterable[Fraction | int]) -> Fraction:
     return Fraction(top or 1, bottom)
 
 
-def packed(values: Iterable[Fraction | int], unit: Fraction) -> Array:
-    """Return values as whole multiples of a unit: ``int64`` where all sums of them fit."""
-    top, bottom = unit.numerator, unit.denominator
-    return exact_integers([int(value * bottom) // top for value in values])
+def multiples(values: Sequence[Fraction | int], unit: Fraction, place: str = "") -> Array:
+    """Return values as whole multiples of a unit: ``int64`` where all sums of them fit.
+
+    Raises ``InputError``, with the place, if one is no multiple.
+    """
+    if unit == 1 and set(map(type, values)) <= {int}:
+        return exact_integers([int(value) for value in values])
+    parts = [divmod(value * unit.denominator, unit.numerator) for value in values]
+    for i, (_, rest) in enumerate(parts):
+        if rest:
+            raise InputError(f"{values[i]} is no multiple of the unit {unit}", f"{place}[{i}]")
+    return exact_integers([int(count) for count, _ in parts])
 
 
 def _table(rows: tuple[tuple[Fraction | int | None, ...], ...], unit: Fraction) -> CostTable:
     allowed = np.array([[x is not None for x in row] for row in rows], bool)
-    costs = packed([0 if x is None else x for row in rows for x in row], unit)
+    costs = multiples([0 if x is None else x for row in rows for x in row], unit)
     return CostTable(costs.reshape(allowed.shape), None if allowed.all() else allowed)
 
 

@@ -16,9 +16,8 @@ from msgspec import Meta, Struct
 from layoutopt.base import files
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.numbers import MAX_EXPONENT, exact_decimal
-from layoutopt.network.builder import common_unit
+from layoutopt.network.builder import common_unit, multiples
 from layoutopt.network.network import Array, CostTable, Domain, Network, Usage, spans_of
-from layoutopt.network.problem import exact_integers
 
 FORMAT = "layoutopt/network/1"
 
@@ -297,17 +296,6 @@ def known_unit(given: Any, place: str) -> Fraction | None:
     if unit <= 0:
         raise InputError(f"must be positive, got {unit}", place)
     return unit
-
-
-def multiples(values: Sequence[Fraction | int], unit: Fraction, place: str) -> Array:
-    """Return values as whole multiples of a unit."""
-    if unit == 1 and set(map(type, values)) <= {int}:
-        return exact_integers([int(value) for value in values])
-    parts = [divmod(value * unit.denominator, unit.numerator) for value in values]
-    for i, (_, rest) in enumerate(parts):
-        if rest:
-            raise InputError(f"{values[i]} is no multiple of the unit {unit}", f"{place}[{i}]")
-    return exact_integers([int(count) for count, _ in parts])
 
 
 def integers(values: Sequence[int], place: str) -> Array:
