@@ -94,7 +94,7 @@ def find_conflict(network: Network, refutes: Refutes, limits: Limits) -> Network
         bans=tuple(np.unique(network.banned[:, 0]).tolist()),
         tables=tuple(np.flatnonzero(np.array(forbids, bool)[network.table_of]).tolist()),
         ties=tuple(range(len(network.ties))),
-        rows=tuple(range(sum(usage.rows for usage in network.usages))),
+        rows=tuple(range(network.rows)),
         minimal=True,
     )
     for what in ("rows", "tables", "ties", "bans", "nodes"):

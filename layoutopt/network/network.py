@@ -432,6 +432,11 @@ class Network:
         """Number of named labels of each node, shape ``(nodes,)``."""
         return np.array([domain.size for domain in self.domains], np.int64)[self.domain_of]
 
+    @property
+    def rows(self) -> int:
+        """Number of rows of all usages."""
+        return sum(usage.rows for usage in self.usages)
+
     def domain(self, node: int) -> Domain:
         """Return the domain of a node."""
         return self.domains[int(self.domain_of[node])]
@@ -522,8 +527,7 @@ class Network:
 
     def __repr__(self) -> str:
         edges = len(self.equal_edges) + len(self.table_edges)
-        rows = sum(usage.rows for usage in self.usages)
-        return f"Network({self.name!r}: {len(self)} nodes, {edges} edges, {rows} rows)"
+        return f"Network({self.name!r}: {len(self)} nodes, {edges} edges, {self.rows} rows)"
 
 
 @dataclass(frozen=True, eq=False)

@@ -302,7 +302,6 @@ def _violations(
 def _forbidding(network: Network, labels: Array, sets: Sequence[tuple[int, ...]]) -> Network:
     """Return a network with a row for each set of nodes: not all of them keep their labels."""
     nodes = np.array(sorted({u for own in sets for u in own}), np.int64)
-    known = sum(usage.rows for usage in network.usages)
     usage = Usage(
         nodes=nodes,
         at=np.column_stack([np.arange(len(nodes)), labels[nodes]]),
@@ -310,7 +309,7 @@ def _forbidding(network: Network, labels: Array, sets: Sequence[tuple[int, ...]]
         spans=spans_of([np.searchsorted(nodes, own) for own in sets]),
         low=(None,) * len(sets),
         high=tuple(len(own) - 1 for own in sets),
-        names=tuple(f"rule {known + k}" for k in range(len(sets))),
+        names=tuple(f"rule {network.rows + k}" for k in range(len(sets))),
     )
     return replace(network, usages=(*network.usages, usage))
 

@@ -87,6 +87,16 @@ def test_nodes_are_of_the_first_domain_unless_told() -> None:
     assert seen > 5
 
 
+def whole(network: Network) -> dict[str, list[int]]:
+    """Return the conflict of all parts of a network."""
+    return {
+        "nodes": [*range(len(network))],
+        "tables": [*range(len(network.table_edges))],
+        "ties": [*range(len(network.ties))],
+        "rows": [*range(network.rows)],
+    }
+
+
 def kinds(found: Any) -> set[str]:
     """Return the kinds of evidence that are in some evidence."""
     if isinstance(found, list):
@@ -318,12 +328,7 @@ def test_forged_claims_are_refused() -> None:
         ):
             with pytest.raises(Refused):
                 check_network(document, certificate | change)
-        every = {
-            "nodes": [*range(len(network))],
-            "tables": [*range(len(network.table_edges))],
-            "ties": [*range(len(network.ties))],
-            "rows": [*range(sum(usage.rows for usage in network.usages))],
-        }
+        every = whole(network)
         for kind in ({"kind": "exhaustive"}, {"kind": "dual"}, certificate["evidence"]):
             with pytest.raises(Refused):
                 check_network(document, {"conflict": every, "evidence": kind})
@@ -463,12 +468,7 @@ def test_random_evidence_never_proves_too_much(first: int) -> None:
             continue
         stated = StatedNetwork(document)
         sign = -1 if network.sense == "max" else 1
-        everything = {
-            "nodes": [*range(len(network))],
-            "tables": [*range(len(network.table_edges))],
-            "ties": [*range(len(network.ties))],
-            "rows": [*range(sum(usage.rows for usage in network.usages))],
-        }
+        everything = whole(network)
         for claim, problem in (
             ({"conflict": everything}, stated.problem(stated.conflict(everything))),
             ({"bound": str((wanted + sign) * network.unit)}, stated.problem()),
