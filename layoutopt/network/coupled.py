@@ -46,6 +46,7 @@ from layoutopt.network.costs.solve import (
     solve_parts,
     split,
     tighten,
+    whole_parts,
     write,
 )
 from layoutopt.network.costs.work import Infeasible, Step, Work, work_of
@@ -512,12 +513,10 @@ def price_step(
     worth: int | None,
 ) -> PriceStep:
     """Return prices and messages, in parts of a unit, as a step of a proof."""
-    sent = {}
-    for (u, v, table), (_, two) in zip(work.edges(), messages, strict=True):
-        own = [0] * len(table[0])
-        for i, amount in zip(work.labels(v), two, strict=True):
-            own[i] = round(amount * scale)
-        sent[u, v] = own
+    sent = {
+        (u, v): whole_parts(two, work.labels(v), len(table[0]), scale)
+        for (u, v, table), (_, two) in zip(work.edges(), messages, strict=True)
+    }
     sums: dict[tuple[int, int], int] = {}
     for (number, side), price in zip(rows.source, prices, strict=True):
         if price:

@@ -71,8 +71,8 @@ def tighten(
     for (u, v, table), (one, two) in zip(list(work.edges()), messages, strict=True):
         if stop is not None and stop():
             raise TimeoutError
-        first = _whole(one, own[u], len(table), scale)
-        second = _whole(two, own[v], len(table[0]), scale)
+        first = whole_parts(one, own[u], len(table), scale)
+        second = whole_parts(two, own[v], len(table[0]), scale)
         rows = [
             tuple([x * scale - a - b for x, b in zip(row, second, strict=True)])
             for row, a in zip(table, first, strict=True)
@@ -85,7 +85,7 @@ def tighten(
     return tight
 
 
-def _whole(message: list[float], labels: Sequence[int], width: int, scale: int) -> list[int]:
+def whole_parts(message: list[float], labels: Sequence[int], width: int, scale: int) -> list[int]:
     """Return a message in whole parts, 0 for labels that are out of the question."""
     whole = [0] * width
     for i, amount in zip(labels, message, strict=True):
