@@ -24,9 +24,9 @@ from layoutopt.base.limits import Limits
 from layoutopt.network.components import coloured
 from layoutopt.network.costs.work import Work
 from layoutopt.network.network import span_sums
+from layoutopt.network.problem import Floats
 from layoutopt.network.solvers.pairwise import Message, Relaxed
 
-Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = NDArray[np.int64]
 
 SWEEPS = 4  # passes forwards and backwards between two steps of prices

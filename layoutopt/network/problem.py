@@ -35,6 +35,8 @@ IntArray: TypeAlias = NDArray[Any]
 WeightArray: TypeAlias = NDArray[Any]
 """Exact integers: ``int64`` where all sums fit, Python integers (``object``) elsewhere."""
 
+Floats: TypeAlias = NDArray[np.float64]
+
 
 @dataclass(frozen=True, eq=False)
 class Precedence:

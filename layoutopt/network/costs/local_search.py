@@ -19,15 +19,12 @@ from math import inf
 from random import Random
 
 import numpy as np
-from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.network.costs.reductions import apply, eliminate
 from layoutopt.network.costs.work import Cost, Table, Work
 from layoutopt.network.elimination import shrink
-from layoutopt.network.problem import IntArray
-
-Floats = NDArray[np.float64]
+from layoutopt.network.problem import Floats, IntArray
 
 ROUNDS = 40  # most nodes are chosen anew so often
 PATIENCE = 4  # rounds in a row without gain, after which it ends

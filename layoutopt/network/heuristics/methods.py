@@ -22,6 +22,7 @@ from layoutopt.network.components import components
 from layoutopt.network.flow import best_set, expanded
 from layoutopt.network.heuristics.frame import method
 from layoutopt.network.problem import (
+    Floats,
     IntArray,
     Labelling,
     WeightArray,
@@ -279,8 +280,6 @@ def expansion(part: Labelling, labels: IntArray, to: int) -> IntArray:
         np.add.at(gain, node[there], sign * part.rewards[there])
     return expanded(part.edges, part.weights, labels, to, may, gain)
 
-
-Floats = NDArray[np.float64]
 
 STARTS = 32  # how often a labelling grows, the first time without chance
 

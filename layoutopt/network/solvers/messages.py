@@ -21,12 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.network.components import coloured
-from layoutopt.network.problem import IntArray, WeightArray
+from layoutopt.network.problem import Floats, IntArray, WeightArray
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
 
 LARGE = 2000  # from so many nodes on, passes go by distance
 

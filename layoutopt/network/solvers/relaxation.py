@@ -18,6 +18,7 @@ from layoutopt.base.result import Result
 from layoutopt.network.components import coloured, components
 from layoutopt.network.flow import expanded
 from layoutopt.network.problem import (
+    Floats,
     IntArray,
     Labelling,
     WeightArray,
@@ -26,7 +27,6 @@ from layoutopt.network.problem import (
     reward_table,
 )
 from layoutopt.network.solvers.messages import (
-    Floats,
     LabelField,
     Messages,
     colouring,
