@@ -361,7 +361,7 @@ class _Decomposition:
 
     def run(self) -> tuple[int, Stopped]:
         """Find the best results of the parts; return a bound on all orders, and why it ended."""
-        quiet = replace(self.limits, tell=None)
+        quiet = self.limits.silent()
         tops = [part.solve(frozenset(), quiet) for part in self.parts]
         bounds = [int(top.bound or 0) for top in tops]
         used = [part.used(top.labelling) for part, top in zip(self.parts, tops, strict=True)]
@@ -409,7 +409,7 @@ class _Decomposition:
     def _under(self, number: int, rank: list[int]) -> Result:
         """Solve a part under an order, closing only arcs that it would use against it."""
         part = self.parts[number]
-        quiet = replace(self.limits, tell=None)
+        quiet = self.limits.silent()
         closed: Arcs = frozenset()
         while True:
             result = part.solve(closed, quiet)

@@ -54,7 +54,7 @@ def price_large(
         reward_at=np.column_stack([node, own[column]]),
         rewards=exact_integers(table[node, column].tolist()),
     )
-    result = solve_parts(asked, replace(limits, tell=None))
+    result = solve_parts(asked, limits.silent())
     labels = slots_in_order(large, result.labelling)
     return int(result.bound or 0), large_column(large, labels, number)
 

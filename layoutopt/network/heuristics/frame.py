@@ -174,7 +174,7 @@ def _chosen(choose: Choose, problem: Labelling, limits: Limits, begun: IntArray)
     own = np.where(banned(problem, begun), problem.labels + np.arange(problem.nodes), begun)
     parts = split(problem)
     small = coarse(problem, parts)
-    told = limits if small is problem else replace(limits, tell=None)  # their sums mean nothing
+    told = limits if small is problem else limits.silent()  # their sums mean nothing
     return choose(small, told, parts.join(parts.cut(own)))
 
 
@@ -199,7 +199,7 @@ def _in_order(
         own = np.where(out, problem.labels + np.arange(problem.nodes), begun)
         return _chosen(choose, small, limits, own)
 
-    wish = under(order.hopeless(), replace(limits, tell=None))
+    wish = under(order.hopeless(), limits.silent())
     if in_order(order, wish):
         return wish
     found = [under(choices.forbidden(wish))]

@@ -418,7 +418,7 @@ def branch(root: Ascent) -> int:
     """
     todo = [(root, 0)]
     worst = root.goal
-    quiet = replace(root.limits, tell=None)
+    quiet = root.limits.silent()
     while todo:
         open_bound = max([worst, *(a.bound for a, _ in todo)])
         root.limits.report("branching", root.goal, min(root.bound, open_bound))
@@ -486,7 +486,7 @@ def share_columns(part: Labelling, limits: Limits, start: IntArray) -> Result | 
     if part.labels < MANY or signed or not fits(part):
         return None
     best, bound = start, part.total()
-    quiet = replace(limits, tell=None)
+    quiet = limits.silent()
     for distance in DISTANCES:
         conflicts = _conflicts(part, distance)
         if conflicts is None:
