@@ -30,8 +30,8 @@ from layoutopt.network.elimination import eliminate
 from layoutopt.network.problem import Labelling, restored_names
 from tests.laws.reductions import APART, TRIANGLE, problems, rewards_of, sound
 from tests.network.costs.cases import cost, left_optimum, opened, stated, work_on
-from tests.network.costs.cases import optimum as least
 from tests.network.costs.cases import random_problem as random_tables
+from tests.network.oracle import best as least
 from tests.support import allowed, labelling, optimum, random_labels, random_problem, worth
 
 

@@ -26,7 +26,8 @@ from layoutopt.network.costs.reductions import (
 from layoutopt.network.costs.solve import split
 from layoutopt.network.costs.work import Infeasible, Work, level, normalise, normalise_all
 from tests.network.costs import cases
-from tests.network.costs.cases import cost, left_optimum, opened, optimum, random_problem, stated
+from tests.network.costs.cases import cost, left_optimum, opened, random_problem, stated
+from tests.network.oracle import best as optimum
 
 Rule = Callable[[Work, int], "list[int] | None"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 import random
 from fractions import Fraction
 
@@ -70,8 +70,10 @@ def best_labels(network: Network) -> Array | None:
         domain = network.domain(u)
         fresh = [domain.size + v for v in range(len(network)) if network.domain(v) is domain]
         choices.append([*range(domain.size), *(fresh if domain.open else ())])
-    all_of_them = [*itertools.product(*choices)]
-    every = np.array(all_of_them, np.int64).reshape(len(all_of_them), len(network))
+    sizes = [*map(len, choices)]
+    places = np.indices(sizes).reshape(len(sizes), math.prod(sizes))
+    labels = [np.array(own, np.int64)[at] for own, at in zip(choices, places, strict=True)]
+    every = np.array(labels, np.int64).reshape(places.shape).T
     cost, allowed = np.zeros(len(every), object), np.ones(len(every), bool)
     for (u, i), paid in zip(network.cost_at.tolist(), network.costs.tolist(), strict=True):
         cost[every[:, u] == i] += paid

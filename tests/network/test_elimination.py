@@ -9,7 +9,8 @@ from layoutopt.network import elimination
 from layoutopt.network.costs.reductions import NEVER, eliminate
 from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.elimination import shrink
-from tests.network.costs.cases import opened, optimum, random_problem, stated, work_on
+from tests.network.costs.cases import opened, random_problem, stated, work_on
+from tests.network.oracle import best as optimum
 from tests.support import labelling
 from tests.support import optimum as best_of
 

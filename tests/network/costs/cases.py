@@ -7,8 +7,6 @@ import random
 from collections.abc import Sequence
 from math import inf
 
-import numpy as np
-
 from benchmarks import pbqp
 from benchmarks.pbqp import Network, dressed
 from layoutopt.base.limits import Limits
@@ -16,6 +14,7 @@ from layoutopt.network import Network as Problem
 from layoutopt.network.builder import CostRows
 from layoutopt.network.costs.work import Infeasible, Work, work_of
 from layoutopt.network.network import Array
+from tests.network.oracle import best
 
 Edge = tuple[int, int, CostRows]
 """Two nodes and a table."""
@@ -102,21 +101,6 @@ def random_network(seed: int) -> Network:
     return dressed(inputs, draw.randint(2, 4), draw)
 
 
-def optimum(problem: Problem) -> int | None:
-    """Return the least cost by trying all labellings, ``None`` if all are forbidden."""
-    label = np.indices(problem.sizes.tolist())
-    total, never = np.zeros(label.shape[1:], object), np.zeros(label.shape[1:], bool)
-    for (u, i), paid in zip(problem.cost_at.tolist(), problem.costs.tolist(), strict=True):
-        total = total + paid * (label[u] == i).astype(object)
-    for u, i in problem.banned.tolist():
-        never |= label[u] == i
-    for (u, v), k in zip(problem.table_edges.tolist(), problem.table_of.tolist(), strict=True):
-        total = total + problem.tables[k].costs.astype(object)[label[u], label[v]]
-        allowed = problem.tables[k].allowed
-        never |= False if allowed is None else ~allowed[label[u], label[v]]
-    return None if never.all() else int(total[~never].min())
-
-
 def written(work: Work) -> Problem:
     """Return what is left, without its constant, as a problem."""
     left = [u for u, gone in enumerate(work.gone) if not gone]
@@ -138,8 +122,8 @@ def written(work: Work) -> Problem:
 
 def left_optimum(work: Work) -> int | None:
     """Return the optimum of what is left with its constant, by trying everything."""
-    best = optimum(written(work))
-    return None if best is None else work.constant + best
+    least = best(written(work))
+    return None if least is None else work.constant + least
 
 
 def opened(problem: Problem) -> Work | None:

@@ -35,13 +35,13 @@ from layoutopt.network.solvers.programme import ProgrammeResult
 from tests.network.costs.cases import (
     cost,
     opened,
-    optimum,
     random_network,
     random_problem,
     registers,
     stated,
     work_on,
 )
+from tests.network.oracle import best as optimum
 from tests.support import refused
 
 

@@ -17,11 +17,11 @@ from layoutopt.network.solvers.pairwise import programme, relax
 from tests.network.costs.cases import (
     left_optimum,
     opened,
-    optimum,
     random_problem,
     stated,
     work_on,
 )
+from tests.network.oracle import best as optimum
 
 
 def state(work: Work) -> tuple[Any, ...]:
