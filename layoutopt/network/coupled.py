@@ -70,7 +70,7 @@ Division: TypeAlias = tuple[int, list[list[int]]]
 """A node, and labels of it, in shares."""
 
 
-BRANCHES = 200  # branches that are tried before anything else
+BRANCHES = 60  # branches that are tried before anything else
 STEPS, DIVES = 30, 4  # steps of dual ascent in each branch, and of how many one is rounded
 
 SMALL = 100
@@ -488,7 +488,7 @@ class _Part(_Solver):
         """Search for one turn."""
         stated = _stated(work, rows)
         if stated is None or find_spec("ortools") is None:
-            Branching(self, work, rows, None).run(self.limits.turn(BRANCHES * TRIED))
+            Branching(self, work, rows, None).run(self.limits)
             return bound
         written, given, unit = stated
         found = cpsat.solve(given, self.limits, None)
