@@ -8,16 +8,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.network.capacity.pool import Pool, one_copy, tables
 from layoutopt.network.capacity.problem import Columns, concatenated, starts_of
 from layoutopt.network.problem import IntArray, Labelling
-from layoutopt.network.solvers import highs
 from layoutopt.network.solvers.cpsat import solve_programme
-from layoutopt.network.solvers.programme import OPEN, ProgrammeWriter
+from layoutopt.network.solvers.programme import ProgrammeWriter
 
 
 def rounded(
@@ -318,48 +316,6 @@ def moved(pool: Pool, filling: Filling, room: IntArray, limits: Limits) -> Filli
             break
     again = replace(columns, labels=np.array(moves.labels, np.int64))
     return Filling(again, filling.counts)
-
-
-MARGIN = 2  # copies of each choice that are given free beside those that are not whole
-LARGEST = 30_000  # configurations that the search may have
-
-
-def polished(
-    columns: Columns,
-    matrix: csr_array,
-    shares: IntArray,
-    copies: IntArray,
-    room: IntArray,
-    limits: Limits,
-) -> IntArray | None:
-    """Return whole counts that fit the own tiles of kinds, or ``None`` if none were found.
-
-    Kinds of whole shares keep them; of the others all but the last few copies keep theirs, and
-    HiGHS places these anew, with the room that is left.  Slots are left out.
-    """
-    near = np.rint(shares).astype(np.int64)
-    parted = np.zeros(len(copies), bool)
-    parted[columns.kind[np.abs(shares - near) > 1e-6]] = True
-    loose = parted[columns.kind]
-    counts = np.where(loose, np.maximum(np.floor(shares).astype(np.int64) - MARGIN, 0), near)
-    left = room - counts @ matrix
-    chosen = np.flatnonzero(loose)
-    if not 0 < len(chosen) <= LARGEST or (left < 0).any():
-        return None
-    asked = columns.chosen(chosen)
-    given = copies.copy()
-    np.subtract.at(given, columns.kind, counts)
-    to = ProgrammeWriter()
-    every = to.block(asked.value, given[asked.kind])
-    kinds, row = np.unique(asked.kind, return_inverse=True)
-    to.sparse(row, every, np.ones_like(every), given[kinds], given[kinds])
-    used = matrix[chosen].tocoo()
-    to.sparse(used.col, used.row, used.data, np.full(len(room), -OPEN), left)
-    found = highs.solve(to.finished(), limits)
-    if found.values is None:
-        return None
-    counts[chosen] += found.values
-    return counts
 
 
 EFFORT = 20.0  # of the search, see `Limits.turn`

@@ -14,11 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.network.capacity.answer import State
-from layoutopt.network.capacity.fill import Filling, Rows
-from layoutopt.network.capacity.pool import Pool, Priced, one_copy, worth
+from layoutopt.network.capacity.fill import Rows
+from layoutopt.network.capacity.pool import Pool, one_copy, worth
 from layoutopt.network.capacity.problem import Columns
 from layoutopt.network.problem import IntArray, Labelling
 from layoutopt.network.solvers.cpsat import solve_programme
@@ -279,33 +278,31 @@ States = dict[Room, tuple[int, Room, tuple[int, ...]]]
 """By the room that is left: the best worth, the room before the last copy, and its labels."""
 
 
-def exhaust(
-    pool: Pool, room: IntArray, priced: Priced, floor: int | None, limits: Limits
-) -> tuple[bool, Filling | None]:
-    """Look through all placements that may be worth more than ``floor``.
+def exhaust(state: State) -> None:
+    """Look through all placements that may be better than the best one known, if few enough.
 
     A state is the room left after some copies; only its best value counts, and it is dropped where
-    prices prove that the rest does not lift it above the floor.  Return whether the search was
-    complete, and then the best such placement, if there is one.
+    prices prove that the rest does not lift it above the best placement's.
     """
-    if pool.large or int(pool.copies.sum()) > STATES:
-        return False, None
+    pool, priced, floor = state.pool, state.priced, state.value
+    if priced is None or pool.large or int(pool.copies.sum()) > STATES:
+        return
     sizes = [one_copy(pool, kind)[1] for kind in range(pool.kinds)]
     many = [pool.tiles ** len(size) for size in sizes]
     if max(many, default=0) > LABELLINGS or sum(many) > STEPS:
-        return False, None
+        return
     listed = [_choices(pool, kind, size) for kind, size in enumerate(sizes)]
     items = [kind for kind in range(pool.kinds) for _ in range(int(pool.copies[kind]))]
     rest = [*accumulate((int(priced.best[kind]) for kind in reversed(items)), initial=0)][::-1]
     prices, scale = priced.prices.tolist(), priced.scale
-    layers: list[States] = [{tuple(room.tolist()): (0, (), ())}]
+    layers: list[States] = [{tuple(state.room.tolist()): (0, (), ())}]
     steps = 0
     for kind, after_it in zip(items, rest[1:], strict=True):
         states: States = {}
         for before, (value, _, _) in layers[-1].items():
             steps += len(listed[kind])
-            if steps > STEPS or limits.over:
-                return False, None
+            if steps > STEPS or state.limits.over:
+                return
             for taken, (more, labels) in listed[kind].items():
                 after, total = tuple(map(sub, before, taken)), value + more
                 if min(after, default=0) < 0 or (after in states and states[after][0] >= total):
@@ -314,16 +311,16 @@ def exhaust(
                 if floor is None or total * scale + top > floor * scale:
                     states[after] = (total, before, labels)
         if len(states) > STATES:
-            return False, None
+            return
         layers.append(states)
-    if not layers[-1]:
-        return True, None
-    rows = Rows()
-    at = max(layers[-1], key=lambda room: layers[-1][room][0])
-    for kind, states in zip(reversed(items), layers[:0:-1], strict=True):
-        _, at, labels = states[at]
-        rows.add(kind, 1, np.array(labels, np.int64), sizes[kind])
-    return True, rows.filling()
+    if layers[-1]:
+        rows = Rows()
+        at = max(layers[-1], key=lambda room: layers[-1][room][0])
+        for kind, states in zip(reversed(items), layers[:0:-1], strict=True):
+            _, at, labels = states[at]
+            rows.add(kind, 1, np.array(labels, np.int64), sizes[kind])
+        state.offer(rows.filling())
+    state.proved()
 
 
 def _choices(pool: Pool, kind: int, size: IntArray) -> dict[Room, tuple[int, tuple[int, ...]]]:

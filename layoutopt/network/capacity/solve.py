@@ -18,14 +18,14 @@ from scipy.sparse import csr_array, vstack
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
-from layoutopt.network.capacity.fill import moved, polished, repaired, rounded
+from layoutopt.network.capacity.fill import moved, repaired, rounded
 from layoutopt.network.capacity.pool import Pool, large_column
 from layoutopt.network.capacity.problem import CapacityProblem, Columns, joined
 from layoutopt.network.capacity.search import exhaust, search
 from layoutopt.network.flow import ship, shippable
 from layoutopt.network.problem import IntArray, exact_integers
 from layoutopt.network.solvers import highs
-from layoutopt.network.solvers.programme import OPEN, Programme
+from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeWriter
 
 FINER = 2**12  # parts of one unit of worth by which staying at home is told from moving
 LARGEST_SCALE = 10**6  # copies of sizes that have so large a common multiple are not shipped
@@ -311,6 +311,8 @@ NEAR = 1e-3  # relative gap from which on prices are not made better by smoothin
 FINE = 1e-4  # relative gap from which on whole counts matter more than prices
 OPEN_KINDS = 3  # kinds that the linear programme of large problems decides for each tile, at first
 POLISH = 20.0  # effort of the search for whole counts near to shares; see `Limits.turn`
+MARGIN = 2  # copies of each choice that are given free there beside those that are not whole
+LARGEST = 30_000  # configurations that this search may have
 
 DOUBLES = 2**1000
 """What copies can be worth must stay below this for strategies that compute in doubles."""
@@ -396,27 +398,36 @@ def move(state: State) -> None:
         state.offer(moved(state.pool, state.filling, state.room, state.limits))
 
 
-def look_through(state: State) -> None:
-    """Look through everything, if that is not much."""
-    if state.priced is None:
-        return
-    done, best = exhaust(state.pool, state.room, state.priced, state.value, state.limits)
-    if best is not None:
-        state.offer(best)
-    if done:
-        state.proved()
-
-
 def polish(state: State) -> None:
-    """Search for better whole counts near the last shares."""
+    """Search for better whole counts near the last shares.
+
+    Kinds of whole shares keep them; of the others all but the last few copies keep theirs, and
+    HiGHS places these anew, with the room that is left.  Slots are left out.
+    """
     if state.last is None:
         return
-    columns, shares = state.last
-    limits = state.limits.within(state.limits.left / 3).turn(POLISH)
-    counts = polished(
-        columns, columns.use(state.pool.tiles), shares, state.pool.copies, state.room, limits
-    )
-    if counts is not None:
+    (columns, shares), copies = state.last, state.pool.copies
+    matrix, near = columns.use(state.pool.tiles), np.rint(shares).astype(np.int64)
+    parted = np.zeros(len(copies), bool)
+    parted[columns.kind[np.abs(shares - near) > 1e-6]] = True
+    loose = parted[columns.kind]
+    counts = np.where(loose, np.maximum(np.floor(shares).astype(np.int64) - MARGIN, 0), near)
+    left = state.room - counts @ matrix
+    chosen = np.flatnonzero(loose)
+    if not 0 < len(chosen) <= LARGEST or (left < 0).any():
+        return
+    asked = columns.chosen(chosen)
+    given = copies.copy()
+    np.subtract.at(given, columns.kind, counts)
+    to = ProgrammeWriter()
+    every = to.block(asked.value, given[asked.kind])
+    kinds, row = np.unique(asked.kind, return_inverse=True)
+    to.sparse(row, every, np.ones_like(every), given[kinds], given[kinds])
+    used = matrix[chosen].tocoo()
+    to.sparse(used.col, used.row, used.data, np.full(len(left), -OPEN), left)
+    found = highs.solve(to.finished(), state.limits.within(state.limits.left / 3).turn(POLISH))
+    if found.values is not None:
+        counts[chosen] += found.values
         state.place(columns, counts)
 
 
@@ -438,7 +449,7 @@ STRATEGIES = {
     "pack": pack,
     "prices": find_prices,
     "moves": move,
-    "exhaust": look_through,
+    "exhaust": exhaust,
     "polish": polish,
     "search": search,
 }
