@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,15 +13,7 @@ from layoutopt.certificate.pairwise import Pairwise, value
 from layoutopt.network import evidence as pairwise
 from layoutopt.network.evidence import evidence
 from tests.certificate.problems import best, random_pairwise
-
-
-def kinds(proof: Any) -> set[str]:
-    """Return the kinds of evidence that are in some evidence."""
-    if isinstance(proof, list):
-        return set().union(*map(kinds, proof))
-    if not isinstance(proof, dict):
-        return set()
-    return {proof.get("kind")} | kinds(list(proof.values())) - {None}
+from tests.network.test_certificates import kinds
 
 
 def best_labels(problem: Pairwise) -> list[int]:

@@ -22,6 +22,7 @@ from layoutopt.network.costs.reductions import reduce
 from layoutopt.network.costs.solve import SHORT, TURN, FoundLabels, construct, rebuild
 from layoutopt.network.costs.work import Work
 from tests.network.costs.cases import opened, registers, work_on
+from tests.network.test_elimination import ring
 
 
 def test_polishing() -> None:
@@ -63,7 +64,7 @@ def test_parts_grow_and_end(monkeypatch: pytest.MonkeyPatch, deadline: float, mo
     Then they end; where something was gained, and there is a deadline, they begin anew.
     """
     monkeypatch.setattr("layoutopt.network.costs.local_search.UNTIMED", 2)
-    work = ring(24)
+    work = ring(24, 2)
     parts = Neighbourhoods(work, Limits(deadline=deadline), size=12)
     sizes = list[int]()
     while nodes := parts.next():
@@ -82,7 +83,7 @@ def test_parts_grow_and_end(monkeypatch: pytest.MonkeyPatch, deadline: float, mo
 def test_groups_are_joined() -> None:
     """Parts are around nodes of a group, mostly, and now and then around two of them."""
     groups = [[0], [8]]
-    parts = Neighbourhoods(ring(16), Limits(), groups, size=0)
+    parts = Neighbourhoods(ring(16, 2), Limits(), groups, size=0)
     seeds = [parts.next() for _ in range(200)]
     assert sum(bool({0, 8} & {*each}) for each in seeds) > 120
     assert {(0, 8), (0,), (8,)} < {*map(tuple, seeds)}
@@ -209,11 +210,3 @@ def test_labels_are_improved_more_after_a_short_search(monkeypatch: pytest.Monke
     proves = True
     solve.STAGES[2](work.copy(), Limits(), [0] * 20)
     assert ran[7:] == [f"search {SHORT}"]
-
-
-def ring(nodes: int) -> Work:
-    """Return a ring of nodes of two labels each."""
-    work = Work([[0, 0] for _ in range(nodes)])
-    for u in range(nodes):
-        work.put(u, (u + 1) % nodes, ((0, 1), (1, 0)))
-    return work
