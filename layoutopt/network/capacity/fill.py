@@ -29,12 +29,12 @@ def rounded(
     over.
     """
     counts = np.floor(shares + 1e-6).astype(np.int64)
-    first = np.flatnonzero(np.r_[True, np.diff(columns.kind) != 0])
+    first = columns.first
     wanted = np.add.reduceat(counts, first)
     counts[(wanted > copies)[columns.kind]] = 0
     taking = _Taking(columns, room)
     order = np.lexsort((-reduced, columns.kind))
-    regret = _regret(reduced[order], first)
+    regret = regrets(reduced[order], first)
     if not taking.all(counts):
         chosen = np.flatnonzero(counts)
         by_regret = np.argsort(-regret[columns.kind[chosen]], kind="stable")
@@ -84,8 +84,11 @@ class _Taking:
         return most
 
 
-def _regret(ordered: IntArray, first: IntArray) -> IntArray:
-    """Return what each kind loses by its second best choice."""
+def regrets(ordered: IntArray, first: IntArray) -> IntArray:
+    """Return what each kind loses by its second best choice, infinity where it has none.
+
+    Worths of choices are ordered by kind, best first; each kind's begin at ``first``.
+    """
     second = np.minimum(first + 1, np.append(first[1:], len(ordered)) - 1)
     lost: IntArray = ordered[first] - ordered[second]
     lost[first == second] = np.inf

@@ -112,6 +112,11 @@ class Columns:
         """The configuration that each entry of ``labels`` belongs to."""
         return np.repeat(np.arange(len(self.kind)), np.diff(self.starts))
 
+    @property
+    def first(self) -> IntArray:
+        """The first configuration of each kind that has one."""
+        return np.flatnonzero(np.diff(self.kind, prepend=-1))
+
     def use(self, tiles: int) -> csr_array:
         """Return the grains that configurations take on tiles, shape ``(columns, tiles)``."""
         named = self.labels < tiles

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, vstack
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
-from layoutopt.network.capacity.fill import moved, repaired, rounded
+from layoutopt.network.capacity.fill import moved, regrets, repaired, rounded
 from layoutopt.network.capacity.pool import Pool, large_column
 from layoutopt.network.capacity.problem import CapacityProblem, Columns, joined
 from layoutopt.network.capacity.search import exhaust, search
@@ -127,13 +127,10 @@ def undecided(
     ``columns`` has at least one of each kind, ``matrix`` the grains that they use on tiles, and
     ``reduced`` their worths, prices taken off; at least ``per_tile`` kinds are open for each tile.
     """
-    first = np.flatnonzero(np.r_[True, np.diff(columns.kind) != 0])
-    best = np.maximum.reduceat(reduced, first)[columns.kind]
-    order = np.lexsort((-reduced, columns.kind))
+    first, order = columns.first, np.lexsort((-reduced, columns.kind))
     leads = np.zeros(len(reduced), bool)
     leads[order[first]] = True
-    regret = np.minimum.reduceat(np.where(leads, np.inf, best - reduced), first)
-    rank = np.argsort(regret, kind="stable")
+    rank = np.argsort(regrets(reduced[order], first), kind="stable")
     count = max(LEAST, per_tile * len(room))
     while count < len(first):
         still = np.zeros(len(first), bool)
@@ -253,7 +250,7 @@ class SmoothDual:
         self.kind, self.value, self.limits = columns.kind, value, limits
         self.copies, self.capacity = copies.astype(float), capacity.astype(float)
         self.use = matrix.astype(float)
-        self.first = np.flatnonzero(np.r_[True, np.diff(columns.kind) != 0])
+        self.first = columns.first
         self.back = self.use.T.tocsr()
         self.heat = 1.0
         low = np.minimum.reduceat(value, self.first)
