@@ -263,25 +263,13 @@ def _merged(
 ) -> KindGroup:
     """Merge components whose tables are equal; those with one home stand together."""
     many = len(chosen)
-    rows = [table.reshape(many, -1) for table in (home, size, tiles, rewards, weights)]
-    first, kind = _unique_rows(np.concatenate(rows, axis=1))
+    each = [table.reshape(many, -1) for table in (home, size, tiles, rewards, weights)]
+    rows = np.concatenate(each, axis=1)
+    if rows.dtype == object:  # NumPy sorts no rows of these: their places in columns stand for them
+        rows = np.stack([np.unique(own, return_inverse=True)[1] for own in rows.T], axis=1)
+    _, first, kind = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    kind = kind.reshape(-1)
     merged = np.zeros(len(first), np.int64)
     np.add.at(merged, kind, copies)
     tables = size[first], tiles[first], rewards[first], weights[first], home[first]
     return KindGroup(merged, *tables, chosen, kind)
-
-
-def _unique_rows(rows: WeightArray) -> tuple[IntArray, IntArray]:
-    """Return the first of each set of equal rows, and the number of each row's set."""
-    if rows.dtype != object:
-        _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        return first, inverse.reshape(-1)
-    known: dict[tuple[int, ...], int] = {}
-    firsts: list[int] = []
-    numbers = []
-    for i, row in enumerate(map(tuple, rows.tolist())):
-        if row not in known:
-            known[row] = len(firsts)
-            firsts.append(i)
-        numbers.append(known[row])
-    return np.array(firsts, np.int64), np.array(numbers, np.int64)
