@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,30 +80,49 @@ def _like(op: Op, other: ShapeLike) -> Op:
     return replace(op, type=other.type, inputs=names, input_shapes=shapes, opset=LATEST)
 
 
+@cache
+def schema(type: str, version: int) -> OpSchema | None:
+    """Return what ONNX says of an op in a version of its operator set, None if that is nothing.
+
+    The type is written ``domain::Type`` in other domains than ONNX's own.
+    """
+    domain, _, name = type.rpartition("::")
+    try:
+        return onnx.defs.get_schema(name, version, domain)
+    except (onnx.defs.SchemaError, TypeError):  # there is none, or no such number
+        return None
+
+
+def kinds_of(known: OpSchema) -> dict[str, Any]:
+    """Return the kind of each attribute of an op, as a number of ``AttributeProto``."""
+    attributes: Mapping[str, Any] = known.attributes  # typed without its value
+    return {name: int(attribute.type.value) for name, attribute in attributes.items()}
+
+
 def _inferred(op: Op) -> list[Shape | None]:
     """Return what ONNX infers of an op of its own."""
     needed("onnx", f"telling the shape of {op}")
-    if not onnx.defs.has(op.type):
+    # rules take an op for known in versions that do not have it
+    versions = (op.opset, LATEST, onnx.defs.onnx_opset_version()) if "::" not in op.type else ()
+    version = next((version for version in versions if schema(op.type, version)), 0)
+    known = schema(op.type, version)
+    if known is None:
         return [None] * len(op.outputs)
-    try:
-        schema = onnx.defs.get_schema(op.type, op.opset)
-    except onnx.defs.SchemaError:  # rules take an op for known in versions that do not have it
-        return _inferred(replace(op, opset=LATEST))
     names = [f"x{n}" if op.has(n) else "" for n in range(len(op.inputs))]
-    tensors = dict(_parameters(op, schema))
+    tensors = dict(_parameters(op, known))
     for place, tensor in tensors.items():
         names += [""] * (place + 1 - len(names))
         names[place] = tensor.name
-    there = enumerate(op.outputs[: schema.max_output])
+    there = enumerate(op.outputs[: known.max_output])
     outputs = [f"y{n}" if name else "" for n, name in there]
     node = onnx.helper.make_node(op.type, names, outputs)
     try:
-        node.attribute.extend(_attributes(op, schema))
+        node.attribute.extend(_attributes(op, known))
         inputs = [_value(op, n) for n, name in enumerate(names) if name == f"x{n}"]
         results = [onnx.ValueInfoProto(name=name) for name in outputs if name]
         graph = onnx.helper.make_graph([node], "one", inputs, results, list(tensors.values()))
-        versions = [onnx.helper.make_opsetid("", op.opset)]
-        model = onnx.helper.make_model(graph, opset_imports=versions)
+        own = [onnx.helper.make_opsetid("", version)]
+        model = onnx.helper.make_model(graph, opset_imports=own)
         short = all((elements_of(s) or 0) <= LONGEST for s in op.input_shapes if s and len(s) == 1)
         found = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=short)
     except (onnx.shape_inference.InferenceError, TypeError, ValueError, RuntimeError) as error:
@@ -113,22 +133,22 @@ def _inferred(op: Op) -> list[Shape | None]:
     return [shapes.get(f"y{n}") for n in range(len(op.outputs))]
 
 
-def _parameters(op: Op, schema: OpSchema) -> Iterator[tuple[int, TensorProto]]:
+def _parameters(op: Op, known: OpSchema) -> Iterator[tuple[int, TensorProto]]:
     """Yield the values of inputs that stand among an op's attributes, with their positions."""
     for name, place in parameter_places(op).items():
-        if name in op.attributes and name not in schema.attributes and name != "indices":
+        if name in op.attributes and name not in known.attributes and name != "indices":
             kind = np.float32 if name in ("roi", "scales") else np.int64
             values = np.asarray(op.attributes[name], kind)
             yield place, onnx.numpy_helper.from_array(np.atleast_1d(values), name)
 
 
-def _attributes(op: Op, schema: OpSchema) -> Iterator[AttributeProto]:
+def _attributes(op: Op, known: OpSchema) -> Iterator[AttributeProto]:
     """Yield an op's attributes, but for the type of its result: operands are floats here."""
-    kinds: Any = schema.attributes
+    kinds = kinds_of(known)
     for name, value in op.attributes.items():
         if name in kinds and name != "output_dtype":
             given = list(value) if isinstance(value, tuple) else value
-            yield onnx.helper.make_attribute(name, given, attr_type=int(kinds[name].type.value))
+            yield onnx.helper.make_attribute(name, given, attr_type=kinds[name])
     if "num_outputs" in kinds and not (op.has(1) or {"num_outputs", "split"} & set(op.attributes)):
         yield onnx.helper.make_attribute("num_outputs", len(op.outputs))
 

@@ -45,6 +45,13 @@ UNTOLD = "com.microsoft::QGemm"
 """Types whose shapes must be given."""
 
 
+def test_shapes_of_ops_that_the_operator_set_does_not_have() -> None:
+    """They are those of the newest version: Attention came with operator set 23."""
+    graph = ConversionGraph(opset=22)
+    operands = [graph.input(name, (1, 4, 8, 16)) for name in "qkv"]
+    assert graph.tensors[graph.op("Attention", operands)].shape == (1, 4, 8, 16)
+
+
 # Equal networks have equal hashes, whatever their weights and file; others have others
 
 
