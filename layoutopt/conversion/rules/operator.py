@@ -231,6 +231,7 @@ class Operator:
     reason: str = ""  # why the axes of an opaque op have no rule
     # what becomes of an op whose axes are cut into parts; None if it cannot run so
     blocks: BlockRule | None = None
+    # from here on: facts that do not depend on the order of axes
     keeps_zeros: bool = False  # whether the result is zero where all operands are
     # whether it makes zeros of channels of zeros, and nothing else of other channels
     pads_channels: bool = False

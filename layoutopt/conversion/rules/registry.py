@@ -10,7 +10,7 @@ It is long since it has a row for each op; how one is looked up stands behind th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -30,7 +30,6 @@ from layoutopt.conversion.rules.op import Op, OperandLayouts
 from layoutopt.conversion.rules.operator import (
     Category,
     FoldingEffort,
-    Follow,
     Operator,
     Remapped,
     Rule,
@@ -39,7 +38,6 @@ from layoutopt.conversion.rules.operator import (
     largest_rank,
     named_axes,
     rank_of,
-    same_axes,
     unknown_axes,
     unmoved,
 )
@@ -640,42 +638,26 @@ UNKNOWN = Operator(
 """What is known of other types: nothing."""
 
 
-OTHER_FACTS = (
-    *("pads_channels", "keeps_zeros", "shape", "like", "same_rank", "values", "random"),
-    *(
-        "structure",
-        "unread",
-        "build",
-        "gradient",
-        "unlearned",
-        "all_differentiable",
-        "effort",
-        "grows",
-        "shrinks",
-    ),
-)
+_FIELDS = [field.name for field in fields(Operator)]
+
+OTHER_FACTS = _FIELDS[_FIELDS.index("keeps_zeros") :]
 """Facts of op types that do not depend on the order of axes."""
 
 
 def operator(
-    *types: str,
-    category: Category | str = Category.LIGHT,
-    since: int = 1,
-    operands: tuple[int, ...] | None = (0,),
-    parameters: Mapping[str, int] | None = None,
-    follow: Follow = same_axes,
-    axes: str | Callable[[Op], str] = "",
+    *types: str, category: Category | str = Category.LIGHT, **facts: Any
 ) -> Callable[[AnyRule], AnyRule]:
     """Register a rule for types of ops, as a decorator of ``rule(op, permutation)``.
 
-    What is known of a type besides the order of axes stays.
+    What is known of a type besides the order of axes stays where it is not stated.
 
     Parameters
     ----------
     types
         Names of types, ``domain::Type`` in other domains than ONNX's own.
-    category, since, operands, parameters, follow, axes
-        As in :class:`~layoutopt.conversion.rules.operator.Operator`.
+    category, facts
+        Fields of :class:`~layoutopt.conversion.rules.operator.Operator`, such as ``since``,
+        ``operands``, ``parameters``, ``follow`` and ``axes``.
 
     Raises
     ------
@@ -684,21 +666,13 @@ def operator(
     """
     if not types or not all(isinstance(name, str) for name in types):
         raise InputError('name the types of ops, as in @operator("my::Roll")')
-    entry = Operator(
-        types[0],
-        category,  # type: ignore[arg-type]  # a text is made one
-        since=since,
-        operands=operands,
-        parameters=dict(parameters or {}),
-        follow=follow,
-        axes=axes,
-    )
+    entry = Operator(types[0], category, **facts)  # type: ignore[arg-type]  # a text is made one
 
     def add(rule: AnyRule) -> AnyRule:
         for name in types:
             known = OPERATORS.get(name, (entry,))[0]
-            facts = {fact: getattr(known, fact) for fact in OTHER_FACTS}
-            register(replace(entry, type=name, rule=rule, **facts))
+            kept = {fact: getattr(known, fact) for fact in OTHER_FACTS if fact not in facts}
+            register(replace(entry, type=name, rule=rule, **kept))
         return rule
 
     return add
