@@ -12,7 +12,7 @@ import numpy as np
 from layoutopt.base.errors import InputError, LazyModule, needed
 from layoutopt.conversion.rules.op import LATEST, Op, Shape
 from layoutopt.conversion.rules.operator import Category, ShapeLike
-from layoutopt.conversion.rules.registry import operator_of, parameter_places, type_facts
+from layoutopt.conversion.rules.registry import operator_of, type_facts
 from layoutopt.layout.factors import elements_of
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _inferred(op: Op) -> list[Shape | None]:
 
 def _parameters(op: Op, known: OpSchema) -> Iterator[tuple[int, TensorProto]]:
     """Yield the values of inputs that stand among an op's attributes, with their positions."""
-    for name, place in parameter_places(op).items():
+    for name, place in operator_of(op).parameters.items():
         if name in op.attributes and name not in known.attributes and name != "indices":
             kind = np.float32 if name in ("roi", "scales") else np.int64
             values = np.asarray(op.attributes[name], kind)
@@ -156,7 +156,7 @@ def _attributes(op: Op, known: OpSchema) -> Iterator[AttributeProto]:
 def _value(op: Op, n: int) -> ValueInfoProto:
     """Return an operand of floats; vectors of axes and sizes have one axis."""
     shape = op.shape(n)
-    vectors = {place for name, place in parameter_places(op).items() if name != "indices"}
+    vectors = {place for name, place in operator_of(op).parameters.items() if name != "indices"}
     if shape is None and n in vectors:
         shape = (None,)  # ONNX would take what has no known rank for what is not there
     if op.type == "Resize" and n > 1 and shape is not None and len(shape) == 1:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from layoutopt.conversion.rules.op import Op, OperandLayouts
-from layoutopt.conversion.rules.registry import parameter_places
+from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.shapes import kinds_of, schema
 from layoutopt.onnx.protobuf import is_standard, onnx, type_of
 
@@ -85,7 +85,7 @@ def op_of(
     op = Op(type, attributes(node), inputs, outputs, name=name, opset=version, layouts=layouts)
     told = {
         name: as_value(values[inputs[n]])
-        for name, n in parameter_places(op).items()
+        for name, n in operator_of(op).parameters.items()
         if n < len(inputs) and inputs[n] in values
     }
     return replace(op, attributes={**op.attributes, **told}) if told else op

@@ -11,7 +11,7 @@ import numpy as np
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import NARROW, Op
-from layoutopt.conversion.rules.registry import parameter_places
+from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.shapes import schema
 from layoutopt.layout.factors import padded_axes
 from layoutopt.layout.reshape import written_sizes
@@ -223,7 +223,7 @@ class _Writer:
 
     def _set_parameter(self, node: NodeProto, op: Op, name: str, value: Any) -> None:
         """Give a node an input that holds what older versions of its op have as attribute."""
-        place = parameter_places(op)[name]
+        place = operator_of(op).parameters[name]
         old = node.input[place] if place < len(node.input) else ""
         constant = self.source.constants.get(old)
         like = None if constant is None else array_of(constant)

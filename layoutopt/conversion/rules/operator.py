@@ -210,10 +210,6 @@ class Operator:
     # the inputs that have the permuted axes, counted from the last if their ranks differ; None for
     # all
     operands: tuple[int, ...] | None = (0,)
-    # inputs whose values the rule reads as attributes, with their positions
-    parameters: Mapping[str, int] = field(default_factory=dict)
-    # those of these that the rule can do without, where they are known at run time only
-    at_run_time: tuple[str, ...] = ()
     # for ops that run in more ways than the rule tells, in which operands and results are permuted
     # each alone: all of these
     alternatives: Callable[[Op], Iterable[Remapped]] | None = None
@@ -232,6 +228,10 @@ class Operator:
     # what becomes of an op whose axes are cut into parts; None if it cannot run so
     blocks: BlockRule | None = None
     # from here on: facts that do not depend on the order of axes
+    # inputs whose values stand among the attributes where they are known, with their positions
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    # those of these that the rule can do without, where they are known at run time only
+    at_run_time: tuple[str, ...] = ()
     keeps_zeros: bool = False  # whether the result is zero where all operands are
     # whether it makes zeros of channels of zeros, and nothing else of other channels
     pads_channels: bool = False
@@ -242,12 +242,9 @@ class Operator:
     like: ShapeLike | None = None
     # whether results have as many axes as the first input, whatever else is unknown
     same_rank: bool = False
-    # inputs whose values the rule does not change, but shapes depend on, or whether the op is
-    # random, with their positions
-    values: Mapping[str, int] = field(default_factory=dict)
     random: bool = False  # whether results are no function of the inputs
     # positions of inputs that hold axes, sizes or settings, which are no data if they are known;
-    # by default those of `parameters` and `values`
+    # by default those of `parameters`
     structure: tuple[int, ...] | None = None
     unread: tuple[int, ...] = ()  # positions of inputs of which only shape or type matter
     # what it takes to compute it where its operands are constants
@@ -271,8 +268,7 @@ class Operator:
     @property
     def structural(self) -> tuple[int, ...]:
         """Positions of inputs that hold axes, sizes or settings."""
-        named = (*self.parameters.values(), *self.values.values())
-        return named if self.structure is None else self.structure
+        return tuple(self.parameters.values()) if self.structure is None else self.structure
 
     @property
     def takes_room(self) -> bool:

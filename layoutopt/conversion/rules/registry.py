@@ -9,7 +9,7 @@ It is long since it has a row for each op; how one is looked up stands behind th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -194,7 +194,8 @@ ROWS: list[Operator] = [
         axes.dropout,
         unwinding.dropout,
         blocks=blocks.dropout,
-        values={"training_mode": 2},
+        parameters={"training_mode": 2},
+        at_run_time=("training_mode",),
         structure=(1, 2),
     ),
     *_each(
@@ -296,18 +297,19 @@ ROWS: list[Operator] = [
         LIGHT,
         axes.cut,
         unwinding.take,
-        parameters={"axes": 3},
+        parameters={"axes": 3, "starts": 1, "ends": 2, "steps": 4},
+        at_run_time=("starts", "ends", "steps"),
         blocks=blocks.taken,
         like=ShapeLike("Slice", range(5)),
         same_rank=True,
-        values={"starts": 1, "ends": 2, "steps": 4},
     ),
     *_light(
         "Split",
         axes.axis_rule(0),
         blocks=blocks.along(0),
         same_rank=True,
-        values={"split": 1},
+        parameters={"split": 1},
+        at_run_time=("split",),
         build=unwinding.split,
         gradient=gradients.split,
         all_differentiable=True,
@@ -321,7 +323,7 @@ ROWS: list[Operator] = [
         at_run_time=("repeats",),
         grows=True,
     ),
-    *_light("TopK", axes.axis_rule(-1), values={"k": 1}),
+    *_light("TopK", axes.axis_rule(-1), parameters={"k": 1}, at_run_time=("k",)),
     *_light(
         "Trilu", axes.triangle, parameters={"k": 1}, build=unwinding.elementwise, gradient=LINEAR
     ),
@@ -338,7 +340,8 @@ ROWS: list[Operator] = [
         "Gather",
         axes.gather,
         follow=axes.gathered_axes,
-        values={"indices": 1},
+        parameters={"indices": 1},
+        at_run_time=("indices",),
         structure=(),
         gradient=BARRIERS,
     ),
@@ -491,14 +494,14 @@ ROWS: list[Operator] = [
     *_microsoft("BiasGelu FastGelu", axes.with_bias, like=FIRST),
     *_microsoft("QLinearLeakyRelu QLinearSigmoid", axes.unchanged, like=FIRST),
     *_microsoft("QLinearSoftmax", axes.softmax_of_opset, like=FIRST),
-    *_opaque("com.microsoft::Pad", UNSTATED, like=ShapeLike("Pad", (0, 1)), values={"pads": 1}),
+    *_opaque("com.microsoft::Pad", UNSTATED, like=ShapeLike("Pad", (0, 1)), parameters={"pads": 1}),
     *_opaque("com.microsoft::Inverse com.microsoft::Trilu", UNSTATED, like=FIRST),
     *_opaque("com.microsoft::DynamicQuantizeLSTM", RECURRENT, like=ShapeLike("LSTM", (0,))),
     *_opaque(
         "com.microsoft::ExpandDims",
         UNSTATED,
         like=ShapeLike("Unsqueeze", (0, 1)),
-        values={"axes": 1},
+        parameters={"axes": 1},
     ),
     *_microsoft(
         "QLinearAdd QLinearMul",
@@ -640,7 +643,7 @@ UNKNOWN = Operator(
 
 _FIELDS = [field.name for field in fields(Operator)]
 
-OTHER_FACTS = _FIELDS[_FIELDS.index("keeps_zeros") :]
+OTHER_FACTS = _FIELDS[_FIELDS.index("parameters") :]
 """Facts of op types that do not depend on the order of axes."""
 
 
@@ -692,12 +695,6 @@ def type_facts(type: str) -> Operator:
 def build_of(type: str) -> Build:
     """Return what adds an op of a type to an unwinding graph."""
     return type_facts(type).build or (unwinding.unknown if "::" in type else unwinding.barrier)
-
-
-def parameter_places(op: Op) -> Mapping[str, int]:
-    """Return the inputs whose values stand among an op's attributes, by name."""
-    known = operator_of(op)
-    return {**known.parameters, **known.values}
 
 
 def operand_axes(op: Op) -> OperandLayouts | None:
