@@ -7,62 +7,41 @@ so that one transform serves all that want the same order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from layoutopt.conversion.candidates import CandidateModes, ModeRow
+from layoutopt.conversion.candidates import CandidateModes
 from layoutopt.conversion.labelling import ConversionLabelling
 from layoutopt.conversion.values import Need
 from layoutopt.layout.factors import Form, Order
 
 
 class ChosenOrders:
-    """Orders of values that exist, and that are wanted, while ops choose."""
+    """How often orders of values are given, and wanted, while ops choose."""
 
     def __init__(self, task: ConversionLabelling, modes: Sequence[int] = ()) -> None:
         self.task = task
-        self.homes: dict[int, list[Order]] = {v: [order] for v, order in task.given}
+        self.homes: dict[int, Counter[Order]] = {}
         self.wanted: dict[int, Counter[Order]] = {}
         self.results = {n for rows in task.rows for row in rows for n, _ in row.gives}
-        for need in task.forced:
-            self._want(need)
+        _count(self.homes, task.given)
+        _count(self.wanted, task.forced)
         for at, number in enumerate(modes):
             self.add(at, number)
-
-    def _want(self, need: Need, times: int = 1) -> None:
-        self.wanted.setdefault(need[0], Counter())[need[1]] += times
 
     def cost(self, value: int) -> int:
         """Return what transforms of a value cost."""
         orders = {order for order, times in self.wanted.get(value, {}).items() if times}
-        home = self.homes.get(value)
+        home = [order for order, times in self.homes.get(value, {}).items() if times]
         if home:
             return self.task.weights[value] * len(orders.difference(home))
         free = value not in self.results  # then one order is for nothing
         return self.task.weights[value] * max(0, len(orders) - free)
 
-    def add(self, at: int, number: int) -> None:
-        """Let an op run in a mode."""
+    def add(self, at: int, number: int, times: int = 1) -> None:
+        """Let an op run in a mode, or no more if ``times`` is -1."""
         row = self.task.rows[at][number]
-        for need in row.takes:
-            self._want(need)
-        self.give(row)
-
-    def give(self, row: ModeRow) -> None:
-        """Let results of an op be there as it gives them in a mode."""
-        for value, order in row.gives:
-            self.homes.setdefault(value, []).append(order)
-
-    def take_back(self, row: ModeRow) -> None:
-        """Let them be there no more."""
-        for value, order in row.gives:
-            self.homes[value].remove(order)
-
-    def remove(self, at: int, number: int) -> None:
-        """Let it run no more."""
-        row = self.task.rows[at][number]
-        for need in row.takes:
-            self._want(need, -1)
-        self.take_back(row)
+        _count(self.wanted, row.takes, times)
+        _count(self.homes, row.gives, times)
 
     def price(self, at: int, number: int, above: bool = False) -> int:
         """Return the cost of an op in a mode, transforms of its values included.
@@ -73,8 +52,13 @@ class ChosenOrders:
         row = self.task.rows[at][number]
         values = {value for value, _ in (row.takes if above else (*row.takes, *row.gives))}
         found = sum(map(self.cost, values)) + (0 if above else self.task.times[at][number])
-        self.remove(at, number)
+        self.add(at, number, -1)
         return found
+
+
+def _count(orders: dict[int, Counter[Order]], needs: Iterable[Need], times: int = 1) -> None:
+    for value, order in needs:
+        orders.setdefault(value, Counter())[order] += times
 
 
 def forward(task: ConversionLabelling) -> list[int]:
@@ -100,7 +84,7 @@ def push_through(task: ConversionLabelling) -> list[int]:
     found = [0] * len(task.rows)
     placed = ChosenOrders(task, found)
     for at, rows in enumerate(task.rows):
-        placed.remove(at, 0)
+        placed.add(at, 0, -1)
         prices = [placed.price(at, number) for number in range(len(rows))]
         above = [placed.price(at, number, above=True) for number in range(len(rows))]
         number = min(range(len(rows)), key=lambda n: (prices[n], above[n], n))
@@ -180,9 +164,10 @@ def _best_chain(placed: ChosenOrders, chain: Sequence[int]) -> list[int]:
             before = chain[place - 1]
             costs = []
             for other, cost in enumerate(best[-2]):
-                placed.give(task.rows[before][other])
+                given = task.rows[before][other].gives
+                _count(placed.homes, given)
                 costs.append(cost + placed.price(at, number))
-                placed.take_back(task.rows[before][other])
+                _count(placed.homes, given, -1)
             best[-1].append(min(costs))
             back[-1].append(costs.index(min(costs)))
     found = [best[-1].index(min(best[-1]))] if chain else []
