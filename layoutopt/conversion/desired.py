@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from layoutopt.base.errors import InputError
@@ -34,6 +34,8 @@ from layoutopt.layout.layout import ANY, Dim, Layout, LayoutError
 
 SPATIAL = "DHW"
 
+DEFAULT = "default"
+
 
 @dataclass(frozen=True)
 class Desired(Requirements):
@@ -49,22 +51,21 @@ class Desired(Requirements):
     than there are letters, four spatial ones, stays as it is written unless it is named.
     """
 
-    # `types`, `names`: layouts of operands and results, by the type of op and by the name of one
-    types: Mapping[str, OperandLayouts] = field(default_factory=dict)
-    names: Mapping[str, OperandLayouts] = field(default_factory=dict)
-    default: OperandLayouts | None = None  # those of other heavily sensitive ops
-    # types, and names with `@` in front, of ops that stay as they are written
-    skip: frozenset[str] = frozenset()
+    # Layouts of operands and results by the type of op, by the name of one with `@` in front, and
+    # those of other heavily sensitive ops under `default`; None for ops that stay as written.
+    entries: Mapping[str, OperandLayouts | None]
     padding: bool = False  # whether blocks are taken where they do not divide, too
 
     def layouts(self, op: Op) -> OperandLayouts | None:
         """Return what is desired of an op, as it was given."""
-        if op.type in self.skip or f"@{op.name}" in self.skip:
-            return None
-        if op.name in self.names:
-            return self.names[op.name]
-        heavy = category_of(op) is Category.HEAVY
-        return self.types.get(op.type, self.default if heavy else None)
+        own = [self.entries[key] for key in (f"@{op.name}", op.type) if key in self.entries]
+        if own or category_of(op) is not Category.HEAVY:
+            return None if None in own else next(iter(own), None)
+        return self.entries.get(DEFAULT)
+
+    def names(self, op: Op) -> bool:
+        """Return whether something is desired of an op by its name."""
+        return f"@{op.name}" in self.entries
 
     def input_requirement(self, op: Op, n: int) -> Layout:
         """Return the layout that is desired of an op's ``n``-th input."""
@@ -93,8 +94,8 @@ class Desired(Requirements):
         fitting = for_axes(given, written.logical) if written else given
         if fitting is None:
             axes = written.axes if written else ""
-            by_type = op.name not in self.names
-            if self.layouts(op) is self.default or (by_type and "*" in axes):
+            by_default = self.layouts(op) is self.entries.get(DEFAULT)
+            if by_default or ("*" in axes and not self.names(op)):
                 return written or given
             raise InputError(f"{op}: the desired {given} is no order of its axes {', '.join(axes)}")
         blocks = self.divides(op) or (self.padding and may_pad(op) and self._sizes_known(op))
@@ -107,7 +108,7 @@ class Desired(Requirements):
         """
         ranks = (len(given.dims), len(given.axes))
         own = operator_of(op).rank(op)
-        if op.name in self.names and own is not None and own not in ranks:
+        if self.names(op) and own is not None and own not in ranks:
             raise InputError(f"{op}: the desired {given} is for another number of axes than {own}")
         return given if rank in ranks else any_layout(rank)
 
@@ -223,22 +224,18 @@ def parse_desired(text: str, padding: bool = False) -> Desired:
     InputError
         If something else is written; the text quotes the entry.
     """
-    types: dict[str, OperandLayouts] = {}
-    names: dict[str, OperandLayouts] = {}
-    default, skip = None, frozenset[str]()
+    entries: dict[str, OperandLayouts | None] = {}
+    skipped: dict[str, None] = {}
     for entry in filter(None, split_outside(text.replace("\n", ";"), ";")):
         key, equals, value = (part.strip() for part in entry.partition("="))
         if not (key.removeprefix("@") and equals and value):
             raise InputError(f"desired layout {entry!r} must be like Conv=NHWC,HWIO")
         if key == "skip":
-            skip |= {_known(name.strip(), entry) for name in value.split(",")}
-        elif key == "default":
-            default = _layouts(value, entry)
-        elif key.startswith("@"):
-            names[key[1:]] = _layouts(value, entry)
+            skipped.update((_known(name.strip(), entry), None) for name in value.split(","))
         else:
-            types[_known(key, entry)] = _layouts(value, entry)
-    return Desired(types, names, default, skip, padding)
+            known = key if key == DEFAULT else _known(key, entry)
+            entries[known] = _layouts(value, entry)
+    return Desired(entries | skipped, padding)
 
 
 def _layouts(text: str, entry: str) -> OperandLayouts:
