@@ -35,6 +35,7 @@ from layoutopt.onnx.types import (
     differ,
     fill_type,
     input_names,
+    own_types,
     set_shape,
     shape_of,
     type_of_tensor,
@@ -418,9 +419,7 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
         ]
         if not nodes:
             continue
-        every = (*known.value_info, *known.output, *known.input)
-        held = {x.name: type_of_tensor(x) for x in known.initializer}
-        kinds = {x.name: x.type for x in every} | held
+        kinds = own_types(known)
         own = {x.name: x.type for x in (*graph.value_info, *graph.output)}
         values = known_values(graph)
         symbols = set[str]()
@@ -546,12 +545,11 @@ def is_short(model: ModelProto) -> bool:
     sizes: dict[str, float] = {}
     rows = set[str]()  # results of one axis, which may be followed though no shape needs them
     for graph in graphs(model.graph):
+        for name, kind in own_types(graph).items():
+            count = elements_of(shape_of(kind))
+            sizes[name] = math.inf if count is None else count
         results = (*graph.value_info, *graph.output)
-        for x in (*results, *graph.input):
-            count = elements_of(shape_of(x.type))
-            sizes[x.name] = math.inf if count is None else count
         rows |= {x.name for x in results if len(x.type.tensor_type.shape.dim) == 1}
-        sizes.update((x.name, math.prod(x.dims)) for x in graph.initializer)
     if any(SMALL < sizes[name] < math.inf for name in rows):
         return False
     return all(

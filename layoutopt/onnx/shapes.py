@@ -18,6 +18,7 @@ from layoutopt.onnx.types import (
     contradictions,
     give_back,
     input_names,
+    own_types,
     ranks_of,
     results_of_unknown_ops,
     shape_of,
@@ -82,11 +83,10 @@ def with_known_shapes(model: ModelProto) -> ShapedModel:
     while True:
         model = with_shapes(model)
         graph = model.graph
-        values = (*graph.value_info, *graph.output)
-        sizes = {x.name: numbers_of(shape_of(x.type)) for x in (*values, *graph.input)}
-        sizes |= {x.name: tuple(x.dims) for x in graph.initializer}
+        sizes = {name: numbers_of(shape_of(kind)) for name, kind in own_types(graph).items()}
         shapes = {name: shape for name, shape in sizes.items() if shape is not None}
         if not fold(model, shapes):
+            values = (*graph.value_info, *graph.output)
             others = {x.name for x in values if x.type.WhichOneof("value") in NO_TENSORS}
             return ShapedModel(model, shapes, known_values(model.graph), others)
 

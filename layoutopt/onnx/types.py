@@ -39,10 +39,13 @@ class TensorType(NamedTuple):
 
 def types(graph: GraphProto) -> dict[str, TensorType]:
     """Return what is known of the tensors of a graph; what is no tensor has no rank."""
-    values = (*graph.value_info, *graph.output, *graph.input)
-    kinds = {value.name: value.type for value in values}
-    kinds |= {x.name: type_of_tensor(x) for x in graph.initializer}
-    return {name: typed(kind) for name, kind in kinds.items()}
+    return {name: typed(kind) for name, kind in own_types(graph).items()}
+
+
+def own_types(graph: GraphProto) -> dict[str, TypeProto]:
+    """Return the types that a graph tells of its own tensors, of initialisers what they are."""
+    kinds = {x.name: x.type for x in (*graph.value_info, *graph.output, *graph.input)}
+    return kinds | {x.name: type_of_tensor(x) for x in graph.initializer}
 
 
 def typed(kind: TypeProto) -> TensorType:
