@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from layoutopt.conversion.rules.op import Op, Shape
@@ -11,7 +11,6 @@ from layoutopt.conversion.rules.operator import (
     Follow,
     RemapError,
     Remapped,
-    Rule,
     fitted,
     is_identity,
     permuted,
@@ -19,7 +18,7 @@ from layoutopt.conversion.rules.operator import (
 from layoutopt.layout.permutations import Permutation
 
 
-def axis_rule(default: int | None) -> Rule:
+def axis_rule(default: int | None) -> Callable[[Op, Permutation], Mapping[str, Any]]:
     """Return a rule that moves the attribute ``axis``; the default is None if it must be there."""
 
     def moved(op: Op, permutation: Permutation) -> Mapping[str, Any]:
@@ -270,7 +269,7 @@ def gather(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     """Move the axis; what the indices give comes out in its place."""
     if op.rank(1) is None:
         raise RemapError(f"{op}: the rank of its indices is unknown")
-    return {"axis": permutation.index(op.axis(0, len(permutation)))}
+    return axis_rule(0)(op, permutation)
 
 
 def gathered_axes(op: Op) -> tuple[Axes | None, ...]:
@@ -295,7 +294,7 @@ def compress(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     """Move the axis; without one, elements are taken in order."""
     if "axis" not in op.attributes:
         raise RemapError(f"{op}: without an axis it takes elements in their order")
-    return {"axis": permutation.index(op.axis(None, len(permutation)))}
+    return axis_rule(None)(op, permutation)
 
 
 def compressed_axes(op: Op) -> tuple[Axes | None, ...]:
@@ -343,7 +342,7 @@ def cached(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     """Move the axis of the sequence; the batch stays in front."""
     if permutation[0] != 0:
         raise RemapError(f"{op}: its first axis is the batch, and must stay there")
-    return {"axis": permutation.index(op.axis(-2, len(permutation)))}
+    return axis_rule(-2)(op, permutation)
 
 
 def scatter_nd(op: Op, permutation: Permutation) -> Remapped:
@@ -380,16 +379,13 @@ def scaled_axis(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remappe
     rank, scale = len(permutation), op.rank(1)
     if scale is None:
         raise RemapError(f"{op}: the rank of its scale is unknown")
+    moved = axis_rule(1)
     if scale > 1:
         every = tuple(permutation if op.has(n) else None for n in range(len(op.inputs)))
-        return Remapped(_scaled(op, permutation), every)
+        return Remapped(moved(op, permutation), every)
     if scale == 0 or not -rank <= op.integer("axis", 1) < rank:
         return {}  # one scale for all: the axis is ignored
-    return _scaled(op, permutation)
-
-
-def _scaled(op: Op, permutation: Permutation) -> Mapping[str, Any]:
-    return {"axis": permutation.index(op.axis(1, len(permutation)))}
+    return moved(op, permutation)
 
 
 def with_scalars(op: Op) -> tuple[Axes | None, ...]:
@@ -401,7 +397,7 @@ def with_scalars(op: Op) -> tuple[Axes | None, ...]:
 def softmax_of_opset(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     """Move the axis as in the version of the standard that the op follows."""
     if op.integer("opset", 1) >= SINGLE_AXIS:
-        return {"axis": permutation.index(op.axis(-1, len(permutation)))}
+        return axis_rule(-1)(op, permutation)
     return flattened_softmax(op, permutation)
 
 
