@@ -39,15 +39,6 @@ def is_attribute(op: Op, name: str) -> bool:
     return known is None or name in known.attributes
 
 
-def changed(op: Op, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an op that are others than before."""
-    return {
-        name: value
-        for name, value in op.attributes.items()
-        if name not in before or before[name] != value
-    }
-
-
 def set_attribute(node: NodeProto, op: Op, name: str, value: Any) -> None:
     """Give a node an attribute, of the type that it had or that its op wants."""
     old = next((a for a in node.attribute if a.name == name), None)

@@ -15,7 +15,7 @@ from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.shapes import schema
 from layoutopt.layout.factors import padded_axes
 from layoutopt.layout.reshape import written_sizes
-from layoutopt.onnx.attributes import changed, is_attribute, set_attribute
+from layoutopt.onnx.attributes import is_attribute, set_attribute
 from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import LayoutFunctions
 from layoutopt.onnx.names import NetworkNames, rename
@@ -202,7 +202,9 @@ class _Writer:
             node.CopyFrom(self.source.nodes[op.name])
             self._set_operands(node, op)
             given = before.attributes
-        for name, value in changed(op, given).items():
+        for name, value in op.attributes.items():
+            if name in given and given[name] == value:
+                continue
             if is_attribute(op, name):
                 set_attribute(node, op, name, value)
             else:
