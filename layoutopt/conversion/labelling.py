@@ -257,15 +257,12 @@ class _Building:
         return {n: None for n in taken if n not in self.forced and n not in self.homes}
 
     def _orders(self, wanted: dict[Need, None]) -> dict[int, list[Order]]:
-        found: dict[int, list[Order]] = {v: [] for v in self.free}
-        for v, order in sorted({*wanted, *self.forced}, key=lambda n: (n[0], sort_key(n[1]))):
-            if v in found and not has_factors(order):
-                found[v].append(order)
+        """Return the orders of free values; one that is the only one is no more wanted."""
+        taken = _taken([ModeRow((*wanted, *self.forced), ())])
+        found = {v: _orders(self.values, v, taken) for v in self.free}
         for v, orders in found.items():
             if len(orders) == 1:
                 wanted.pop((v, orders[0]), None)
-            if not orders:
-                orders.append(self.values.written(self.values.every[v].root)[1])
         return found
 
     def _first(self, v: int, orders: list[Order]) -> Order:
