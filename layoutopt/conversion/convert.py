@@ -362,8 +362,9 @@ def remaining(
             how = moved[op.name]
             letters = _letters(old, values, values.every[how.value], layouts)
             source = _origin(new, op.inputs[0])
-            giver = _upstream(new, source, single)
-            takers = tuple(dict.fromkeys(_downstream(new, op.outputs[0], single))) or ("nobody",)
+            giver = next(_ends(new, source, single, behind=False), f"constant {source!r}")
+            behind = _ends(new, op.outputs[0], single, behind=True)
+            takers = tuple(dict.fromkeys(behind)) or ("nobody",)
             forms = ([*items_of(form)] for form in (how.source, how.target))
             before, after = ("".join(names_of(tuple(items), letters)) for items in forms)
             who = ", ".join(takers[:NAMED]) + (", ..." if len(takers) > NAMED else "")
@@ -404,38 +405,30 @@ def _by_axis(layout: Layout | None, frame: tuple[int, ...]) -> list[str] | None:
     return None if ANY in found or len(set(found)) < len(found) else found
 
 
-def _upstream(graph: ConversionGraph, name: str, single: Collection[str]) -> str:
-    """Return the nearest op before a tensor that has no choice, or the input or constant."""
-    seen, waiting, last = {name}, [name], ""
-    for tensor in waiting:
-        op = graph.producer(tensor)
-        if op is None:
-            if graph.tensors[tensor].kind == "input":
-                return f"input {tensor!r}"
-            continue
-        last = last or str(op)
-        if op.name in single:
-            return str(op)
-        if transposition(op) is None:
-            new = [other for other in op.inputs if other and other not in seen]
-            seen.update(new)
-            waiting += new
-    return last or f"constant {name!r}"
+def _ends(
+    graph: ConversionGraph, name: str, single: Collection[str], *, behind: bool
+) -> Iterator[str]:
+    """Yield the nearest ops before, or behind, a tensor that have no choice, inputs or outputs.
 
-
-def _downstream(graph: ConversionGraph, name: str, single: Collection[str]) -> list[str]:
-    """Return the nearest ops behind a tensor that have no choice, and outputs."""
-    seen, waiting, found = {name}, [name], list[str]()
-    first = list[str]()
+    If there are none, it is the first op.
+    """
+    seen, waiting, first, found = {name}, [name], list[str](), False
     for tensor in waiting:
-        if tensor in graph.outputs:
-            found.append(f"output {tensor!r}")
-        for op, _ in graph.consumers(tensor):
+        ops = [op for op, _ in graph.consumers(tensor)]
+        end = f"output {tensor!r}" if tensor in graph.outputs else ""
+        if not behind:
+            maker = graph.producer(tensor)
+            ops = [] if maker is None else [maker]
+            end = f"input {tensor!r}" if graph.tensors[tensor].kind == "input" else ""
+        ends = [end] if end else []
+        for op in ops:
             first.append(str(op))
             if op.name in single:
-                found.append(str(op))
+                ends.append(str(op))
             elif transposition(op) is None:
-                new = [other for other in op.outputs if other and other not in seen]
+                new = op.outputs if behind else op.inputs
+                waiting += [other for other in dict.fromkeys(new) if other and other not in seen]
                 seen.update(new)
-                waiting += new
-    return found or first[:1]
+        found = found or bool(ends)
+        yield from ends
+    yield from () if found else first[:1]
