@@ -156,10 +156,8 @@ def dense_constants(model: ModelProto, graph: GraphProto) -> None:
             kept.append(sparse)
         else:
             made.append(onnx.helper.make_node("Constant", [], [name], sparse_value=sparse))
-    nodes = [*made, *graph.node]
-    del graph.sparse_initializer[:], graph.node[:]
-    graph.sparse_initializer.extend(kept)
-    graph.node.extend(nodes)
+    set_items(graph.sparse_initializer, kept)
+    set_items(graph.node, [*made, *graph.node])
     for node in graph.node:
         sparse = sparse_value(node)
         if sparse is not None and prod(sparse.dims) <= SMALL:
