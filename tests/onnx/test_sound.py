@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, numpy_helper
+from onnx import numpy_helper
 
 import layoutopt
 import layoutopt.converting
@@ -36,6 +36,11 @@ NETWORK = """g (float[2,3,4] x) => (float[2,3,4] y, float[2,3,4] z) {
     c = Transpose<perm=[2,0,1]>(x)
     d = Relu(c)
     z = Transpose<perm=[1,2,0]>(d) }"""
+
+
+def broken(*_: object, **__: object) -> Any:
+    """Raise what only a defect raises."""
+    raise KeyError("t")
 
 
 @pytest.fixture
@@ -74,10 +79,6 @@ def test_notes_are_shown_and_written(run: Run, tmp_path: Path) -> None:
 
 def test_a_network_that_cannot_be_written_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever goes wrong, the given network comes out, and the status claims nothing."""
-
-    def broken(*_: object) -> ModelProto:
-        raise KeyError("t")
-
     monkeypatch.setattr(layoutopt.converting, "write_model", broken)
     model = network(NETWORK)
     result = layoutopt.convert(model)
@@ -92,10 +93,6 @@ def test_a_network_that_cannot_be_written_is_kept(monkeypatch: pytest.MonkeyPatc
 
 def test_a_network_that_cannot_be_simplified_is_converted(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read as it is given; a bound that only a simplified network has is not claimed."""
-
-    def broken(*_: object, **__: object) -> None:
-        raise KeyError("t")
-
     monkeypatch.setattr(layoutopt.converting, "simplified", broken)
     given = network(
         """g (float[2,3,4] x) => (float[2,4,3] y, float[2,3,4] z) {
@@ -115,10 +112,6 @@ def test_a_network_that_cannot_be_read_is_kept(
     asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither simplified nor as it is given."""
-
-    def broken(*_: object, **__: object) -> None:
-        raise KeyError("t")
-
     monkeypatch.setattr(layoutopt.converting, "read_model", broken)
     model = network(NETWORK)
     result = layoutopt.convert(model, **asked)
@@ -134,10 +127,6 @@ def test_a_network_that_cannot_be_read_is_kept(
 
 def test_layouts_that_are_not_met_are_no_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     """No transform is left, but what was asked for is not done."""
-
-    def broken(*_: object) -> ModelProto:
-        raise KeyError("t")
-
     monkeypatch.setattr(layoutopt.converting, "write_model", broken)
     text = "g (float[1,3,4,4] x) => (float[1,2,4,4] y) { y = Conv(x, w) }"
     model = network(text, {"w": (2, 3, 1, 1)})
@@ -180,14 +169,10 @@ def test_a_network_that_does_not_run_once_rewritten_keeps_an_op(wrong_rule: None
 
 def test_a_crash_of_one_op_keeps_this_op(monkeypatch: pytest.MonkeyPatch) -> None:
     """An op that cannot be written stays, whatever error it meets."""
-
-    def broken(*_: object) -> dict[str, int]:
-        raise ZeroDivisionError
-
     monkeypatch.setitem(OPERATORS, "Softmax", (Operator("Softmax", Category.LIGHT, broken),))
     result = layoutopt.convert(network(NETWORK))
     assert result.after.transforms == 2
-    assert "ZeroDivisionError" in result.notes[0]
+    assert "KeyError" in result.notes[0]
 
 
 FAULTS = {
