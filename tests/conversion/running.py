@@ -62,6 +62,17 @@ def run_conversion(conversion: Conversion, given: Mapping[str, Array]) -> dict[s
     return run(conversion.graph, arrays)
 
 
+def assert_same(graph: ConversionGraph, found: Conversion, seed: int) -> None:
+    """Expect a conversion to give what its graph gave, in another order of axes if freed."""
+    given = arrays_of(graph, seed)
+    before, after = run(graph, given), run_conversion(found, given)
+    assert found.graph.outputs == graph.outputs
+    for name in graph.outputs:
+        order = found.freed.get(name)
+        expected = before[name] if order is None else before[name].transpose(order)
+        np.testing.assert_allclose(after[name], expected, rtol=1e-12)
+
+
 def results_of(op: Op, operands: list[Array | None]) -> list[Array]:
     first = operands[0]
     assert first is not None

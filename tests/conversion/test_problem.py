@@ -26,7 +26,7 @@ from layoutopt.conversion.rules.op import Op, Shape, parse_operands
 from layoutopt.layout.factors import Form, view
 from layoutopt.network.network import CostAnswer
 from tests.conversion.drawn import drawn
-from tests.conversion.running import arrays_of, run, run_conversion
+from tests.conversion.running import assert_same
 from tests.conversion.timed import least_time, mixed, table
 from tests.support import refused
 
@@ -98,9 +98,7 @@ def test_the_least_time_of_all_combinations(fixed: int, per_byte: int) -> None:
         found = convert_graph(graph, costs=costs, objective="time")
         assert found.status is Status.OPTIMAL
         assert found.objective == (least_time(graph, costs, fixed),), graph.name
-        given = arrays_of(graph, seed)
-        [name] = graph.outputs
-        np.testing.assert_allclose(run_conversion(found, given)[name], run(graph, given)[name])
+        assert_same(graph, found, seed)
 
 
 def chain() -> ConversionGraph:
@@ -222,10 +220,7 @@ def test_what_is_given_is_the_answer(
     found = convert_graph(graph, limits=limits)
     assert (found.status, found.stopped) == (Status.FEASIBLE, why)
     assert (found.objective, found.bound) == ((192,), (0,))
-    arrays = arrays_of(graph, 0)
-    before, after = run(graph, arrays), run_conversion(found, arrays)
-    for name in graph.outputs:
-        np.testing.assert_array_equal(after[name], before[name])
+    assert_same(graph, found, 0)
 
 
 def test_where_a_search_ends_at_once_costs_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,10 +263,7 @@ def test_no_heuristic_beats_the_optimum(solver: str) -> None:
         assert found.objective >= best
         assert found.bound == (0, 0)
         assert (found.status is Status.OPTIMAL) == (found.objective == (0, 0))
-        given = arrays_of(graph, seed)
-        before, after = run(graph, given), run_conversion(found, given)
-        for name in graph.outputs:
-            np.testing.assert_allclose(after[name], before[name], rtol=1e-12)
+        assert_same(graph, found, seed)
         lost += found.objective > best
     assert lost > 0 or solver == "pbqp"
 
