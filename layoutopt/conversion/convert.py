@@ -31,13 +31,7 @@ from layoutopt.conversion.heuristics import labels_of
 from layoutopt.conversion.labelling import labelling, proved, stated
 from layoutopt.conversion.modes import Mode, ModeTable, as_written, joined
 from layoutopt.conversion.requirements import Requirements
-from layoutopt.conversion.result import (
-    Conversion,
-    PhaseTimes,
-    Remaining,
-    StatedProblem,
-    Tally,
-)
+from layoutopt.conversion.result import Conversion, PhaseTimes, Remaining, StatedProblem, Tally
 from layoutopt.conversion.rewrite import MovedValue, RewrittenGraph
 from layoutopt.conversion.rules.bodies import OpPart, parts
 from layoutopt.conversion.rules.op import Op

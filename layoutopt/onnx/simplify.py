@@ -34,11 +34,7 @@ from layoutopt.onnx.folding import (
 )
 from layoutopt.onnx.inference import count_from_the_first, with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
-from layoutopt.onnx.names import (
-    NetworkNames,
-    rename,
-    unshadow,
-)
+from layoutopt.onnx.names import NetworkNames, rename, unshadow
 from layoutopt.onnx.protobuf import (
     SMALL,
     all_nodes,

@@ -20,14 +20,7 @@ from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import NetworkNames, unshadow
 from layoutopt.onnx.protobuf import bodies, copied, graphs, is_standard, versions_of
 from layoutopt.onnx.shapes import skeleton
-from layoutopt.onnx.types import (
-    UNSQUEEZED,
-    TensorType,
-    differ,
-    rounds_of,
-    turned_axes,
-    types,
-)
+from layoutopt.onnx.types import UNSQUEEZED, TensorType, differ, rounds_of, turned_axes, types
 from layoutopt.onnx.validate import check_functions, check_nodes, check_version
 from layoutopt.onnx.weights import known_values, overridable
 

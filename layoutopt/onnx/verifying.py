@@ -10,15 +10,7 @@ from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.attributes import attributes
 from layoutopt.onnx.inference import infer_shapes, is_misread, is_short, refusals, tell_ranks
-from layoutopt.onnx.protobuf import (
-    all_nodes,
-    bodies,
-    copied,
-    first_line,
-    graphs,
-    onnx,
-    set_items,
-)
+from layoutopt.onnx.protobuf import all_nodes, bodies, copied, first_line, graphs, onnx, set_items
 from layoutopt.onnx.types import shape_of, take_declared, types_of
 from layoutopt.onnx.weights import overridable, without_weights
 

@@ -23,12 +23,7 @@ from layoutopt.onnx.protobuf import all_nodes, bodies, copied_except, names_read
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import UNSQUEEZED, input_names, set_shape, typed
-from layoutopt.onnx.weights import (
-    array_of,
-    transform_constant,
-    transform_fill,
-    unlist_initialisers,
-)
+from layoutopt.onnx.weights import array_of, transform_constant, transform_fill, unlist_initialisers
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
