@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,32 +80,10 @@ def _like(op: Op, other: ShapeLike) -> Op:
     return replace(op, type=other.type, inputs=names, input_shapes=shapes, opset=LATEST)
 
 
-@cache
-def schema(type: str, version: int) -> OpSchema | None:
-    """Return what ONNX says of an op in a version of its operator set, None if that is nothing.
-
-    The type is written ``domain::Type`` in other domains than ONNX's own.
-    """
-    domain, _, name = type.rpartition("::")
-    try:
-        return onnx.defs.get_schema(name, version, domain)
-    except (onnx.defs.SchemaError, TypeError):  # there is none, or no such number
-        return None
-
-
-def kinds_of(known: OpSchema) -> dict[str, Any]:
-    """Return the kind of each attribute of an op, as a number of ``AttributeProto``."""
-    attributes: Mapping[str, Any] = known.attributes  # typed without its value
-    return {name: int(attribute.type.value) for name, attribute in attributes.items()}
-
-
 def _inferred(op: Op) -> list[Shape | None]:
     """Return what ONNX infers of an op of its own."""
     needed("onnx", f"telling the shape of {op}")
-    # rules take an op for known in versions that do not have it
-    versions = (op.opset, LATEST, onnx.defs.onnx_opset_version()) if "::" not in op.type else ()
-    version = next((version for version in versions if schema(op.type, version)), 0)
-    known = schema(op.type, version)
+    version, known = _schema(op)
     if known is None:
         return [None] * len(op.outputs)
     names = [f"x{n}" if op.has(n) else "" for n in range(len(op.inputs))]
@@ -133,6 +111,18 @@ def _inferred(op: Op) -> list[Shape | None]:
     return [shapes.get(f"y{n}") for n in range(len(op.outputs))]
 
 
+def _schema(op: Op) -> tuple[int, OpSchema | None]:
+    """Return what ONNX says of an op, with the version that it is of; None if that is nothing.
+
+    It is that of the op's operator set, or of a later one where rules know an op that this lacks.
+    """
+    latest = onnx.defs.onnx_opset_version()
+    for version in (op.opset, LATEST, latest) if onnx.defs.has(op.type) else ():
+        with suppress(onnx.defs.SchemaError):
+            return version, onnx.defs.get_schema(op.type, version)
+    return latest, None
+
+
 def _parameters(op: Op, known: OpSchema) -> Iterator[tuple[int, TensorProto]]:
     """Yield the values of inputs that stand among an op's attributes, with their positions."""
     for name, place in operator_of(op).parameters.items():
@@ -144,11 +134,11 @@ def _parameters(op: Op, known: OpSchema) -> Iterator[tuple[int, TensorProto]]:
 
 def _attributes(op: Op, known: OpSchema) -> Iterator[AttributeProto]:
     """Yield an op's attributes, but for the type of its result: operands are floats here."""
-    kinds = kinds_of(known)
+    kinds: Any = known.attributes
     for name, value in op.attributes.items():
         if name in kinds and name != "output_dtype":
             given = list(value) if isinstance(value, tuple) else value
-            yield onnx.helper.make_attribute(name, given, attr_type=kinds[name])
+            yield onnx.helper.make_attribute(name, given, attr_type=int(kinds[name].type.value))
     if "num_outputs" in kinds and not (op.has(1) or {"num_outputs", "split"} & set(op.attributes)):
         yield onnx.helper.make_attribute("num_outputs", len(op.outputs))
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from layoutopt.conversion.rules.op import Op, OperandLayouts
 from layoutopt.conversion.rules.registry import operator_of
-from layoutopt.conversion.shapes import kinds_of, schema
 from layoutopt.onnx.protobuf import is_standard, onnx, type_of
+from layoutopt.onnx.validate import kinds_of, schema
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto

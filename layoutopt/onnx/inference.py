@@ -12,7 +12,7 @@ import numpy as np
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Shape
 from layoutopt.conversion.rules.registry import type_facts
-from layoutopt.conversion.shapes import infer, is_misread_product, schema
+from layoutopt.conversion.shapes import infer, is_misread_product
 from layoutopt.graphs.ops import Array
 from layoutopt.layout.factors import elements_of
 from layoutopt.onnx.attributes import attributes, op_of
@@ -42,6 +42,7 @@ from layoutopt.onnx.types import (
     typed,
     types_of,
 )
+from layoutopt.onnx.validate import schema
 from layoutopt.onnx.weights import known_values
 
 if TYPE_CHECKING:

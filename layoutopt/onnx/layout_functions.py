@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Op, OperandLayouts, parse_operands
 from layoutopt.conversion.rules.registry import operand_axes
-from layoutopt.conversion.shapes import kinds_of, schema
 from layoutopt.layout.layout import Block, Layout
 from layoutopt.onnx.protobuf import all_nodes, copied, is_standard, onnx, set_items, versions_of
 from layoutopt.onnx.result import tell
+from layoutopt.onnx.validate import kinds_of, schema
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto

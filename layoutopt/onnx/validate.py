@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.conversion.rules.op import LATEST
 from layoutopt.conversion.rules.registry import OPERATORS
-from layoutopt.conversion.shapes import kinds_of, schema
 from layoutopt.onnx.protobuf import (
     all_nodes,
     bodies,
@@ -26,6 +26,7 @@ from layoutopt.onnx.protobuf import (
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
+    from onnx.defs import OpSchema
 
 
 def sort_nodes(graph: GraphProto, outside: Collection[str] = ()) -> None:
@@ -189,6 +190,25 @@ def _check_known(attribute: AttributeProto, kinds: Mapping[str, int]) -> None:
         names = onnx.AttributeProto.AttributeType
         own, right = names.Name(attribute.type), names.Name(kinds[attribute.name])
         raise InputError(f"attribute {attribute.name!r} is of kind {own}, {right} is needed")
+
+
+@cache
+def schema(type: str, version: int) -> OpSchema | None:
+    """Return what ONNX says of an op in a version of its operator set, None if that is nothing.
+
+    The type is written as by :func:`~layoutopt.onnx.protobuf.type_of`.
+    """
+    domain, _, name = type.rpartition("::")
+    try:
+        return onnx.defs.get_schema(name, version, domain)
+    except (onnx.defs.SchemaError, TypeError):  # there is none, or no such number
+        return None
+
+
+def kinds_of(known: OpSchema) -> dict[str, Any]:
+    """Return the kind of each attribute of an op, as a number of ``AttributeProto``."""
+    attributes: Mapping[str, Any] = known.attributes  # typed without its value
+    return {name: int(attribute.type.value) for name, attribute in attributes.items()}
 
 
 MOST_TIMES = 100

@@ -12,7 +12,6 @@ from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import NARROW, Op
 from layoutopt.conversion.rules.registry import operator_of
-from layoutopt.conversion.shapes import schema
 from layoutopt.layout.factors import padded_axes
 from layoutopt.layout.reshape import written_sizes
 from layoutopt.onnx.attributes import is_attribute, set_attribute
@@ -23,6 +22,7 @@ from layoutopt.onnx.protobuf import all_nodes, bodies, copied_except, names_read
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import UNSQUEEZED, input_names, set_shape, typed
+from layoutopt.onnx.validate import schema
 from layoutopt.onnx.weights import array_of, transform_constant, transform_fill, unlist_initialisers
 
 if TYPE_CHECKING:
