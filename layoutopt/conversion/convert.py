@@ -408,9 +408,10 @@ def _ends(
     """
     seen, waiting, first, found = {name}, [name], list[str](), False
     for tensor in waiting:
-        ops = [op for op, _ in graph.consumers(tensor)]
-        end = f"output {tensor!r}" if tensor in graph.outputs else ""
-        if not behind:
+        if behind:
+            ops = [op for op, _ in graph.consumers(tensor)]
+            end = f"output {tensor!r}" if tensor in graph.outputs else ""
+        else:
             maker = graph.producer(tensor)
             ops = [] if maker is None else [maker]
             end = f"input {tensor!r}" if graph.tensors[tensor].kind == "input" else ""
