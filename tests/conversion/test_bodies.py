@@ -280,10 +280,10 @@ def least(graph: ConversionGraph, objective: str, known: dict[str, Cost]) -> Cos
     return tuple(map(sum, zip(*costs, strict=True)))
 
 
-@pytest.mark.parametrize("start", range(0, 40, 10))
+@pytest.mark.parametrize("start", range(0, 24, 6))
 def test_the_least_cost_of_all_layouts_that_are_tied(start: int) -> None:
     """It is that of one of the graphs that a graph with bodies falls apart to."""
-    for seed in range(start, start + 10):
+    for seed in range(start, start + 6):
         whole = Drawing(seed)
         every = [list(permutations(range(rank))) for rank in whole.ranks]
         choices = list(product(*every))

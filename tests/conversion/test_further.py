@@ -296,7 +296,7 @@ def test_a_tower_in_blocks() -> None:
 def test_padded_blocks_are_exact(objective: str) -> None:
     """Where blocks do not divide channels are padded, and the cost is that of exhaustive search."""
     wanted, padded = parse_desired("Conv=NCW2c", padding=True), 0
-    for seed in range(23_000, 23_056):
+    for seed in range(23_000, 23_032):
         graph = drawn(seed, 4 + seed % 7)
         found = convert_graph(graph, objective=objective, desired=wanted)
         assert found.status is Status.OPTIMAL
@@ -304,4 +304,4 @@ def test_padded_blocks_are_exact(objective: str) -> None:
         assert found.objective == least(graph, objective, False, most, wanted), seed
         assert_same(graph, found, seed)
         padded += any(op.name.startswith(("pad_", "slice_")) for op in found.graph.ops)
-    assert padded > 10
+    assert padded > 5

@@ -92,7 +92,7 @@ PLAIN, BLOCKED = (2, 12, 3, 5), (2, 3, 3, 5, 4)
 @pytest.mark.parametrize(("fixed", "per_byte"), [(3, 0), (0, 40000)])
 def test_the_least_time_of_all_combinations(fixed: int, per_byte: int) -> None:
     """It is that of the best of all ways to fix each op's layout, each with its proved minimum."""
-    for seed in range(24):
+    for seed in range(14):
         graph = mixed(seed)
         costs = costs_from(table(seed, fixed, per_byte))
         found = convert_graph(graph, costs=costs, objective="time")
@@ -257,7 +257,7 @@ def _drawn_and_least(seed: int) -> tuple[ConversionGraph, BlockedCpu | None, tup
 def test_no_heuristic_beats_the_optimum(solver: str) -> None:
     """Graphs compute the same, cost what is counted, and no less than what is proved."""
     lost = 0
-    for seed in range(8000, 8030):
+    for seed in range(8000, 8018):
         graph, desired, best = _drawn_and_least(seed)
         found = convert_graph(graph, objective="count,bytes", desired=desired, solver=solver)
         assert found.objective >= best

@@ -64,7 +64,7 @@ def test_scores_and_orders_agree_with_the_specification() -> None:
     """
     free = classes = merged = 0
     seen = {True: 0, False: 0}
-    for graph in graphs(270):
+    for graph in graphs(160):
         lowered = lower(graph, Limits())
         for seed in range(3 if lowered.problem.precedence is None else 6):
             labels = some_labels(lowered.problem, seed)
@@ -77,10 +77,10 @@ def test_scores_and_orders_agree_with_the_specification() -> None:
         free += lowered.problem.nodes > 0
         classes += lowered.size["classes"]
         merged += lowered.size["components"] - lowered.size["classes"]
-    assert free > 180  # the graphs are not trivial,
+    assert free > 105  # the graphs are not trivial,
     assert merged > classes / 10  # some components are merged,
-    assert seen[True] > 405  # most orders are possible,
-    assert seen[False] > 20  # and some are not
+    assert seen[True] > 240  # most orders are possible,
+    assert seen[False] > 10  # and some are not
 
 
 def test_large_components_agree(monkeypatch: pytest.MonkeyPatch) -> None:

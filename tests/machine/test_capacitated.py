@@ -28,7 +28,7 @@ def test_tiny_graphs(lifted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lower, "LIFT_FROM", 0)
     seen: Counter[str] = Counter()
     seed = 0
-    while sum(seen.values()) < 50:
+    while sum(seen.values()) < 30:
         seed += 1
         graph = crowded(seed)
         if graph is None:
@@ -43,7 +43,7 @@ def test_tiny_graphs(lifted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         assert result.score == best, seed
         assert result.layouts is not None
         assert by_elements(graph, result.layouts).violations == ()
-    assert min(seen.values()) > 10
+    assert min(seen.values()) > 5
 
 
 def full(tiles: int = 2, room: int = 4, grain: int = 1) -> Graph:

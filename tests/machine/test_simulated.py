@@ -23,8 +23,8 @@ from layoutopt.unwinding import unwind
 from tests.hooked import best_of_all, layouts_of, random_hooked
 from tests.support import refused
 
-SEEDS = range(320)
-ROUNDS = 8
+SEEDS = range(240)
+ROUNDS = 6
 
 FEW = 100
 """Rows one by one take long where sinks have more layouts."""
@@ -72,11 +72,11 @@ def test_rows_that_are_added_one_by_one() -> None:
             assert bool(result.infeasible) == (best is None), graph.name
             assert (result.objective, result.bound) == (best, best), graph.name
             seen["infeasible"] += best is None
-    assert min(seen[what] for what in ("ascending", "crowd", "neighbours", "infeasible")) > 8, seen
+    assert min(seen[what] for what in ("ascending", "crowd", "neighbours", "infeasible")) > 5, seen
 
 
 def test_what_is_tried() -> None:
-    """Of the graphs compared, 300 and more are tried; all hooks, chains and limits are there."""
+    """Of the graphs compared, 220 and more are tried; all hooks, chains and limits are there."""
     seen: Counter[str] = Counter()
     for graph, layouts in tried(iter(SEEDS)):
         memory = memory_of(graph)
@@ -88,8 +88,8 @@ def test_what_is_tried() -> None:
         seen["infeasible"] += not len(next(iter(layouts.values())))
         best = best_of_all(graph, layouts)
         seen["hooks matter"] += best != best_of_all(opaque(graph), layouts)
-    assert seen["graphs"] >= 300
-    assert min(seen.values()) >= 10, seen
+    assert seen["graphs"] >= 220
+    assert min(seen.values()) >= 8, seen
 
 
 def test_opaque_is_as_without_hooks() -> None:
