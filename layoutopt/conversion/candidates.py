@@ -72,6 +72,22 @@ class CandidateModes:
         return mode.time, int(not same)
 
     @cached_property
+    def plainest(self) -> dict[int, int]:
+        """For each useful mode the one nearest to how the op is written, of equal orders and price.
+
+        Constants and axes of size 1 may be laid out otherwise, which costs nothing.
+        """
+        found: dict[tuple[ModeRow, OpPrice], int] = {}
+        for number in sorted(self.rows, key=self._distance):
+            found.setdefault((self.rows[number], self.price(number)), number)
+        return {number: found[row, self.price(number)] for number, row in self.rows.items()}
+
+    def _distance(self, number: int) -> tuple[int, ...]:
+        mode = self.mode(number)
+        exchanged = mode.operands is not None
+        return int(mode.type != ""), int(exchanged), sum(f is not None for f in mode.forms), number
+
+    @cached_property
     def _written(self) -> Mode | None:
         """The mode in which the op is written, None for ops that never count as changed."""
         return as_written(self.op) if computes_along_axes(self.op) else None

@@ -169,9 +169,9 @@ class ConversionLabelling:
         return None if self.problem.fault(labels) else self.problem.cost(labels)
 
     def modes(self, labels: IntArray) -> list[int]:
-        """Return the number of the mode of each op."""
+        """Return the number of the mode of each op: of equally good ones, the plainest."""
         return [
-            list(one.rows)[0 if node is None else int(labels[node])]
+            one.plainest[list(one.rows)[0 if node is None else int(labels[node])]]
             for one, node in zip(self.every, self.op_nodes, strict=True)
         ]
 

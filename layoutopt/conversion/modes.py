@@ -77,6 +77,8 @@ class Mode:
     entries: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     operands: Permutation | None = None
     type: str = ""
+    # others of equal orders, which lay out axes of size 1 otherwise
+    alike: tuple[Mode, ...] = field(default=(), compare=False)
 
     @property
     def forms(self) -> Forms:
@@ -219,15 +221,16 @@ def key_of(op: Op) -> Key:
 
 
 def _distinct(op: Op, extended: bool) -> Iterator[Mode]:
-    seen = set()
+    found: dict[tuple[Order, ...], list[Mode]] = {}
     ways = (way for way in _remapped(op, extended) if not _moves_unknown(op, way))
     shape = op.output_shapes[0] if op.type == "MatMul" else None
     orders = permutations(range(len(shape))) if shape and len(shape) <= MOST_AXES else ()
     batches = (_batches(op, len(op.inputs), order_of(axes, shape or ())) for axes in orders)
     for mode in chain((_permuted(op, way) for way in ways), *batches):
-        if mode.orders not in seen:
-            seen.add(mode.orders)
-            yield mode
+        found.setdefault(mode.orders, []).append(mode)
+    for first, *others in found.values():
+        plain = (mode for mode in others if not mode.type and mode.operands is None)
+        yield replace(first, alike=tuple(mode for mode in plain if not mode.entries))
 
 
 def _moves_unknown(op: Op, remapped: Remapped) -> bool:
@@ -481,8 +484,12 @@ def _flattened(op: Op, before: Order, after: Order, groups: Sequence[Group]) -> 
     for dim in grouped:
         dims[main_axis(dim)] = dim
     left = next((old for old, new in groups if new == (0,)), ())
-    count = sum(main_axis(item) in left for item in before)
-    return mode_of(op, {**op.attributes, "axis": count}, (before, tuple(dims)))
+    first = sum(main_axis(item) in left for item in before)
+    shape = op.input_shapes[0] or ()
+    form = spread(before, shape)
+    long = [n for n, axis in enumerate(map(main_axis, form)) if shape[axis] != 1]
+    count = [*long, len(form)][first]  # axes of size 1 belong to what is before them
+    return mode_of(op, {**op.attributes, "axis": count}, (form, tuple(dims)))
 
 
 def _product(op: Op, whole: Mode, slot: int, order: Order, shape: Shape) -> Mode | None:

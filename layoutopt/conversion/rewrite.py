@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from layoutopt.conversion.graph import HELD, ConversionGraph, ConversionTensor
@@ -219,15 +220,7 @@ def _scopes(
     That is where it comes about; or, of bodies inside that run once at most, the innermost one that
     holds all ops that need it in another form.
     """
-
-    def form(name: str, own: Form | None) -> Form:
-        value, frame = values.of(name)
-        return same(frame if own is None else renamed(own, frame), value.shape)
-
-    homes: dict[int, set[Form]] = {}
-    for number, value in enumerate(values.every):
-        whole = form(value.root, None)
-        homes[number] = {spread(orders[number], value.shape) if number in orders else whole}
+    homes = _begun(values, orders)
     paths, once, made = {"": [""]}, set[str](), dict[int, set[Form]]()
     taken: list[tuple[str, str, Form | None]] = [(name, "", None) for name in graph.outputs]
     for op in reversed(graph.ops):  # outer ones first
@@ -241,11 +234,11 @@ def _scopes(
         taken += zip(op.inputs, scopes, modes[op.name].inputs, strict=True)
         for name, own in zip(op.outputs, modes[op.name].outputs, strict=True):
             if name:
-                made.setdefault(values.number[name], set()).add(form(name, own))
+                made.setdefault(values.number[name], set()).add(_form(values, name, own))
     homes.update(made)
     takers: list[list[list[str]]] = [[] for _ in values.every]
     for name, scope, own in taken:
-        if name and form(name, own) not in homes[values.number[name]]:
+        if name and _form(values, name, own) not in homes[values.number[name]]:
             takers[values.number[name]].append(paths[scope])
     found = []
     for value, every in zip(values.every, takers, strict=True):
@@ -256,6 +249,63 @@ def _scopes(
                 break
             found[-1] = inner[0]
     return found
+
+
+def _form(values: Values, name: str, own: Form | None) -> Form:
+    """Return a form of a tensor as one of its value, None: as it is written."""
+    value, frame = values.of(name)
+    return same(frame if own is None else renamed(own, frame), value.shape)
+
+
+def _begun(values: Values, orders: Mapping[int, Order]) -> dict[int, set[Form]]:
+    """Return the form of each value as it is written, or as it comes where that is free."""
+    return {
+        number: {
+            spread(orders[number], value.shape)
+            if number in orders
+            else _form(values, value.root, None)
+        }
+        for number, value in enumerate(values.every)
+    }
+
+
+def with_few_reshapes(
+    graph: ConversionGraph, values: Values, modes: Mapping[str, Mode], orders: Mapping[int, Order]
+) -> dict[str, Mode]:
+    """Return modes of equal orders for which few operands and outputs have to be reshaped.
+
+    Op by op, the first is taken of whose operands most are there already.  Ops of several results,
+    each of which might have to be reshaped, keep their modes.
+    """
+    there: dict[int, set[Form]] = {n: set() for n in range(len(values.every))}
+    begun = _begun(values, orders)
+    there |= {n: begun[n] for n, value in enumerate(values.every) if value.kind == "input"}
+    outputs, chosen = set(graph.outputs), dict(modes)
+
+    def forms(names: Iterable[str], own: Iterable[Form | None]) -> list[tuple[str, Form]]:
+        pairs = zip(names, own, strict=True)
+        return [(name, _form(values, name, form)) for name, form in pairs if name]
+
+    def reshaped(op: Op, mode: Mode) -> int:
+        read = {(values.number[n], form) for n, form in forms(op.inputs, mode.inputs)}
+        missing = (n for n, form in read if form not in there[n])
+        back = (n for n, form in forms(op.outputs, mode.outputs) if form != _form(values, n, None))
+        return sum(values.every[n].kind != "constant" for n in missing) + len(outputs & {*back})
+
+    def add(names: Iterable[str], own: Iterable[Form | None]) -> None:
+        for name, form in forms(names, own):
+            there[values.number[name]].add(form)
+
+    ops = [op for op in graph.ops if op.name in modes]
+    for op in ops:
+        if op.bodies:  # what bodies are given comes before the ops inside, which stand before it
+            add(op.outputs, modes[op.name].outputs)
+    for op in ops:
+        mode = modes[op.name]
+        if len(op.outputs) == 1:
+            mode = chosen[op.name] = min((mode, *mode.alike), key=partial(reshaped, op))
+        add((*op.inputs, *op.outputs), mode.forms)
+    return chosen
 
 
 class RewrittenGraph:
@@ -274,7 +324,8 @@ class RewrittenGraph:
         orders: Mapping[int, Order],
         kept: frozenset[str],
     ) -> None:
-        self.old, self.values, self.modes, self.orders = graph, values, modes, orders
+        self.old, self.values, self.orders = graph, values, orders
+        self.modes = modes = with_few_reshapes(graph, values, modes, orders)
         self.new = ConversionGraph(graph.name, graph.opset)
         self.names = TensorNames(graph, values)
         self.scopes = _scopes(graph, values, modes, orders)  # where each value is transformed
