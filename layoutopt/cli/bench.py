@@ -343,10 +343,13 @@ def export(
     """Export the solves of a store as CSV, JSON or Markdown."""
     from layoutopt.bench.row import EXPORTS
 
-    form = form or {".json": "json", ".md": "markdown"}.get(output.suffix, "csv")
+    outputs = OutputFiles({"--output": output}, overwrite, True, inputs=[store])
+    if form is None:
+        files: options.Files = dict.fromkeys(f"--{name}" for name in EXPORTS)
+        options.place_output(output, files)
+        form = next(name for name in EXPORTS if files[f"--{name}"])
     if form not in EXPORTS:
         raise InputError(f"--format {form}: allowed: {', '.join(EXPORTS)}")
-    outputs = OutputFiles({"--output": output}, overwrite, True, inputs=[store])
     rows = filters.rows(store)
     outputs.write({"--output": lambda: EXPORTS[form](rows, measured=not no_seconds)})
     return 0
