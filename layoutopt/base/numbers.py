@@ -305,4 +305,4 @@ def exact(value: Fraction) -> str:
     try:
         return number(exact_decimal(value))
     except InputError:
-        return f"{value.numerator:,}/{value.denominator:,} (about {number(float(value))})"
+        return f"{value.numerator:,}/{value.denominator:,} (about {number(nearest(value))})"

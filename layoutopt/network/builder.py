@@ -32,6 +32,8 @@ Number: TypeAlias = int | Fraction | Decimal | float
 Label: TypeAlias = int | str
 """A label's number or its name."""
 
+DIGITS = 4300  # largest exponent of a decimal, as Python limits the digits of integers in texts
+
 CostRows: TypeAlias = Sequence[Sequence[Number | None]]
 """A table of costs: a row for each label of the first node; ``None`` is forbidden."""
 
@@ -88,7 +90,7 @@ class CostNetwork:
             if (
                 isinstance(unit, bool)
                 or not isinstance(unit, Real | Decimal)
-                or not math.isfinite(unit)
+                or not _is_finite(unit)
                 or unit <= 0
             ):
                 raise InputError(f"unit must be a positive number, got {unit!r}")
@@ -137,7 +139,8 @@ class CostNetwork:
         Parameters
         ----------
         costs
-            A cost for each named label, or for some labels by name; ``None`` is forbidden.
+            A cost for each label, or for some labels by name or number, also as a Series of
+            pandas, whose index they are; ``None`` is forbidden.
         """
         if not isinstance(name, str) or name in self._nodes:
             why = "is there already" if isinstance(name, str) else "must be a string"
@@ -147,15 +150,11 @@ class CostNetwork:
         u = len(self._nodes)
         self._nodes[name] = (u, domain)
         try:
-            if isinstance(costs, Mapping):
-                for label, cost in costs.items():
-                    self.cost(name, label, cost)
-            else:
-                every = listed(costs, f"the costs of node {name!r}")
-                if len(every) not in (0, domain.size):
-                    raise InputError(f"node {name!r} has {domain.size} labels, {len(every)} costs")
-                for i, own in enumerate(every):
-                    self.cost(name, i, own)
+            own = _by_label(costs, f"the costs of node {name!r}")
+            if not _has_labels(costs) and len(own) not in (0, domain.size):
+                raise InputError(f"node {name!r} has {domain.size} labels, {len(own)} costs")
+            for label, cost in own:
+                self.cost(name, label, cost)
         except InputError:  # forget the node
             del self._nodes[name]
             self._costs = {at: cost for at, cost in self._costs.items() if at[0] != u}
@@ -256,9 +255,7 @@ class CostNetwork:
         live = {node: _intervals(node, spans) for node, spans in intervals.items()}
         own: dict[tuple[int, int], Fraction | int] = {}
         for node, amounts in usage.items():
-            if not isinstance(amounts, Mapping):
-                amounts = dict(enumerate(listed(amounts, f"usage of {node!r}")))
-            for label, amount in amounts.items():
+            for label, amount in _by_label(amounts, f"usage of {node!r}"):
                 found = self._number(amount, f"of node {node!r}")
                 if found < 0:
                     raise InputError(f"node {node!r} uses {amount} of a window, less than nothing")
@@ -394,7 +391,9 @@ class CostNetwork:
         ):
             raise InputError(f"{len(pairs)} edges need a table each, of {len(every)}")
         for ends, k in zip(pairs, numbers, strict=True):
-            if len(ends) != 2 or not all(0 <= u < len(own) for u in ends):
+            if len(ends) != 2 or not all(
+                isinstance(u, int | np.integer) and 0 <= u < len(own) for u in ends
+            ):
                 raise InputError(f"an edge joins two of nodes 0 to {len(own) - 1}, got {[*ends]}")
             net.table(names[ends[0]], names[ends[1]], every[k])
         return net
@@ -483,10 +482,12 @@ class CostNetwork:
             costs = data.get("costs")
             if costs is None:
                 raise InputError(f"node {str(node)!r} has no attribute 'costs'")
-            own: Any = listed(costs, f"costs of node {str(node)!r}")
-            if isinstance(costs, Mapping):
-                own = {str(label): cost for label, cost in costs.items()}
-            net.node(str(node), domain(tuple(own) if isinstance(own, dict) else len(own)), own)
+            pairs = _by_label(costs, f"costs of node {str(node)!r}")
+            if _has_labels(costs):
+                named: dict[Label, Number | None] = {str(label): cost for label, cost in pairs}
+                net.node(str(node), domain(tuple(named)), named)
+            else:
+                net.node(str(node), domain(len(pairs)), [cost for _, cost in pairs])
         for u, v, data in graph.edges(data=True):
             if "table" in data:
                 rows = _rows_of(data["table"], f"the table of {str(u)!r} and {str(v)!r}")
@@ -538,10 +539,12 @@ def exact(value: Any, step: Fraction | None, what: str = "") -> Fraction | int:
 
     Floats are rounded to multiples of ``step``, or refused without it; so is what is not finite.
     """
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal) or not _is_finite(value):
         raise InputError(f"the cost {value!r} {what} is no finite number")
     if isinstance(value, Integral):
         return int(value)
+    if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) > DIGITS:
+        raise InputError(f"the cost {value} {what} has an exponent beyond {DIGITS}")
     if isinstance(value, Rational | Decimal):
         return Fraction(value)
     if step is None:
@@ -549,6 +552,13 @@ def exact(value: Any, step: Fraction | None, what: str = "") -> Fraction | int:
             raise InputError(f"the cost {value} {what} is a float: give digits= or unit=")
         return int(float(value))
     return round(Fraction(float(value)) / step) * step
+
+
+def _is_finite(value: Real | Decimal) -> bool:
+    """Return whether a number is finite, though no float may hold it."""
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    return isinstance(value, Rational) or math.isfinite(value)
 
 
 def common_unit(values: Iterable[Fraction | int]) -> Fraction:
@@ -621,10 +631,26 @@ def _is_missing(value: Any) -> bool:
     )
 
 
+def _has_labels(costs: Any) -> bool:
+    """Return whether costs are given by label: a mapping, or a Series of pandas."""
+    return hasattr(costs, "items")
+
+
+def _by_label(costs: Any, what: str) -> list[tuple[Any, Any]]:
+    """Return costs with their labels, of a list by number."""
+    return [*costs.items()] if _has_labels(costs) else [*enumerate(listed(costs, what))]
+
+
 def listed(given: Any, what: str) -> list[Any]:
-    """Return a user's list of something; refuse what cannot be gone through."""
+    """Return a user's list of something; refuse what cannot be gone through.
+
+    Arrays and tensors of any library become Python's numbers.  A data frame is refused: some
+    libraries go through its columns, some through their names.
+    """
+    if hasattr(given, "columns"):
+        raise InputError(f"{what} must be listed, not in a data frame; give its to_numpy()")
     try:
-        return list(given)
+        return list(given.tolist() if hasattr(given, "tolist") else given)
     except TypeError:
         raise InputError(f"{what} must be listed, got {given!r}") from None
 
@@ -651,4 +677,6 @@ def _intervals(node: str, spans: Any) -> list[tuple[int, int]]:
             or not all(isinstance(x, Integral) for x in span)
         ):
             raise InputError(f"node {node!r} is live from a whole number to another, got {span!r}")
+        if span[1] < span[0]:
+            raise InputError(f"node {node!r} is live from {span[0]} to {span[1]}, which is earlier")
     return [(int(a), int(b)) for a, b in every]
