@@ -256,6 +256,7 @@ def solver(name: str, *, exact: bool = False) -> Callable[[Function], Function]:
     _check_name(name)
 
     def register(function: Function) -> Function:
+        _check_callable(name, function)
         with suppress(AttributeError):  # methods accept no attributes
             function.exact = exact  # type: ignore[attr-defined]
         _registered[name] = _solver_of(name, function, exact=exact)
@@ -283,6 +284,7 @@ def heuristic(name: str) -> Callable[[Function], Function]:
     _check_name(name)
 
     def register(function: Function) -> Function:
+        _check_callable(name, function)
         _registered[name] = _heuristic_of(name, function)
         return function
 
@@ -353,6 +355,11 @@ def _entries() -> tuple[list[EntryPoint], list[str]]:
 
 def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else "unknown"
+
+
+def _check_callable(name: str, function: Any) -> None:
+    if not callable(function):
+        raise InputError(f"solver {name!r} must be a function, not {type(function).__name__}")
 
 
 def _check_name(name: str) -> None:

@@ -175,7 +175,11 @@ def _chosen(choose: Choose, problem: Labelling, limits: Limits, begun: IntArray)
     parts = split(problem)
     small = coarse(problem, parts)
     told = limits if small is problem else limits.silent()  # their sums mean nothing
-    return choose(small, told, parts.join(parts.cut(own)))
+    labels = np.asarray(choose(small, told, parts.join(parts.cut(own))))
+    if labels.shape != (problem.nodes,) or labels.dtype.kind not in "iu":
+        got = f"{labels.dtype} of shape {labels.shape}"
+        raise TypeError(f"labels must be integers of shape ({problem.nodes},), got {got}")
+    return labels
 
 
 def _in_order(
