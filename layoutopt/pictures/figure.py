@@ -63,9 +63,9 @@ def columns(count: int, arrows: Sequence[Link], ties: Sequence[Link]) -> list[in
         if not nx.has_path(graph, right, left):
             graph.add_edge(left, right)
     column = [0] * count
-    for u in nx.topological_sort(graph):
-        for v in graph[u]:
-            column[v] = max(column[v], column[u] + 1)
+    for c, layer in enumerate(nx.topological_generations(graph)):
+        for u in layer:
+            column[u] = c
     first = [u for u, degree in graph.in_degree if not degree]
     for u in first:
         column[u] = min((column[v] - 1 for v in graph[u]), default=0)
