@@ -13,9 +13,10 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.files import INSTANCES, STDIN, named, read_bytes, read_utf8
+from layoutopt.base.files import INSTANCES, STDIN, named, read_utf8
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import read_instance
+from layoutopt.network.files import ENDINGS, is_network
 
 PATTERN = re.compile(r"(?P<module>[^:]*[\w/\\]|.+\.py):(?P<name>[A-Za-z_][\w.]*)")
 """``package.module:function`` or ``folder/file.py:function``."""
@@ -93,34 +94,6 @@ def _place(trace: TracebackType | None) -> str:
     return place
 
 
-NETWORK = re.compile(
-    rb'\s*(\{\s*"?problem|MARKOV|BAYES|PK|\S+(\s+[0-9]+){4}\s)|.*"layoutopt/network/', re.DOTALL
-)
-"""First bytes of files of cost networks."""
-
-HEAD = 2**20
-"""Bytes of a file that are matched."""
-
-
-def is_network(path: Path) -> bool:
-    """Return whether a file holds a cost network, by its name or content."""
-    name = str(path)
-    if name.endswith(NETWORK_SUFFIXES):
-        return True
-    if not name.endswith((".json", ".json.gz", ".json.xz")) and name != STDIN:
-        return False
-    try:
-        return NETWORK.match(read_bytes(path, HEAD)) is not None
-    except InputError:  # reported when the file is read
-        return False
-
-
-NETWORK_KINDS = ("npz", "cfn", "wcsp", "uai")
-NETWORK_SUFFIXES = tuple(
-    f".{kind}{packed}" for packed in ("", ".gz", ".xz") for kind in NETWORK_KINDS
-)
-"""Suffixes of files that always hold cost networks."""
-
 SUFFIXES = (*INSTANCES, ".onnx")
 """Suffixes of files that :func:`read` accepts."""
 
@@ -154,6 +127,11 @@ def read(
         If the file cannot be read; the message says where and why.
     """
     name = str(named(path))
+    if is_network(Path(path)):
+        reason = (
+            "is a cost network, not a graph; layoutopt.network.read and layoutopt solve read it"
+        )
+        raise InputError(reason, file=name)
     begins = read_utf8(Path(STDIN)).lstrip()[:1] if name == STDIN else b"{"
     if name.endswith(".onnx") or begins not in (b"{", b""):
         from layoutopt.onnx.read import read_onnx
@@ -161,16 +139,11 @@ def read(
         return read_onnx(path, attractions=attractions, dims=dims, training=training)
     if attractions is not None or dims or training is not None:
         raise InputError("attractions, dims and training are for .onnx files only", file=name)
-    if is_network(Path(path)):
-        reason = (
-            "is a cost network, not a graph; layoutopt.network.read and layoutopt solve read it"
-        )
-        raise InputError(reason, file=name)
     if not name.endswith((*SUFFIXES, STDIN)) and not Path(path).is_dir():
         if is_function(name):
             return build(name)
         allowed = f"{', '.join(SUFFIXES)} and module:function"
-        costs = ", ".join(f".{kind}" for kind in NETWORK_KINDS)
+        costs = ", ".join(ENDINGS[1:])
         reason = f"unknown file type; allowed: {allowed}; for cost networks also {costs}"
         raise InputError(reason, file=name)
     return read_instance(path)

@@ -55,7 +55,8 @@ def load(source: InstanceSource) -> Graph | Network:
     """Return the graph, or the cost network, of a source."""
     from layoutopt.generate.families import generate
     from layoutopt.io.instance import tile_memory
-    from layoutopt.reading import is_network, read
+    from layoutopt.network.files import is_network
+    from layoutopt.reading import read
 
     if not source.family and is_network(Path(source.path)):
         from layoutopt.network import read as read_network

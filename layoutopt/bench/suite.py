@@ -19,7 +19,8 @@ from layoutopt.base.files import parse_toml, read_utf8
 from layoutopt.base.limits import parse_memory
 from layoutopt.bench.job import InstanceSource, Solve
 from layoutopt.generate.families import parameters, text
-from layoutopt.reading import NETWORK_SUFFIXES, SUFFIXES
+from layoutopt.network.files import SUFFIXES as NETWORK_SUFFIXES
+from layoutopt.reading import SUFFIXES
 from layoutopt.tiles.memory import PRESETS
 
 Seconds = Annotated[float, Meta(ge=0, le=1e6)]  # limited by what system calls support

@@ -54,7 +54,7 @@ def command(
     limits = limited(options.left(time_limit))
 
     def work() -> int:
-        from layoutopt.reading import is_network
+        from layoutopt.network.files import is_network
 
         if is_network(instance):
             from layoutopt.cli.networks import check, refuse

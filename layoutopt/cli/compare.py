@@ -61,7 +61,7 @@ def command(
     files = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
     outputs = OutputFiles(files, overwrite, search.quiet, output, instances)
     from layoutopt.base.limits import Stopped
-    from layoutopt.reading import is_network
+    from layoutopt.network.files import is_network
 
     if any(map(is_network, instances)):
         from layoutopt.cli.networks import compare_networks, refuse

@@ -199,7 +199,7 @@ def command(
 
     With several instances, outputs must be folders; each instance writes a file named after it.
     """
-    from layoutopt.reading import is_network
+    from layoutopt.network.files import is_network
 
     search.begin()
     questions.check(fixed)

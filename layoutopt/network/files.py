@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layoutopt.base import files
 from layoutopt.base.entries import LazyTable
 from layoutopt.base.errors import InputError, errors_at
-from layoutopt.network.builder import CostNetwork
-from layoutopt.network.network import Network
+
+if TYPE_CHECKING:
+    from layoutopt.network.builder import CostNetwork
+    from layoutopt.network.network import Network
 
 PACKED = (".gz", ".xz")
 """How the names of packed files end."""
@@ -18,6 +21,8 @@ PACKED = (".gz", ".xz")
 ENDINGS = (".json", ".npz", ".cfn", ".wcsp", ".uai")
 """How the names of networks end, but for :data:`PACKED`."""
 
+SUFFIXES = tuple(f"{ending}{packed}" for packed in ("", *PACKED) for ending in ENDINGS[1:])
+"""How the names of files end that always hold networks."""
 
 PARSERS: LazyTable[Callable[..., Network]] = LazyTable(
     {
@@ -67,7 +72,21 @@ def read(path: str | Path, *, digits: int = 6) -> Network:
         return PARSERS[kind](files.read_utf8(target), *more)
 
 
-HEAD = 4096  # bytes of a file that tell its format
+HEAD = 2**20  # bytes of a file that tell its format
+
+
+def is_network(path: Path) -> bool:
+    """Return whether a file holds a cost network, by its name or content."""
+    name = str(path)
+    if name.endswith(SUFFIXES):
+        return True
+    if not name.endswith((".json", ".json.gz", ".json.xz")) and name != files.STDIN:
+        return False
+    try:
+        head = files.read_bytes(path, HEAD)
+    except InputError:  # reported when the file is read
+        return False
+    return _kind(path, head) != ".json" or b'"layoutopt/network/' in head
 
 
 def _kind(path: Path, head: bytes) -> str:
@@ -81,6 +100,8 @@ def _kind(path: Path, head: bytes) -> str:
     if head.startswith((b"MARKOV", b"BAYES")):
         return ".uai"
     if head.startswith((b"{", b"#", b"//")):
+        if re.search(rb'"format"\s*:\s*"layoutopt/', head):
+            return ".json"
         contest = re.match(rb'\{\s*"problem"\s*:', head)
         return ".cfn" if b"mustbe" in head else "iopddl" if contest else ".json"
     header = head.split(maxsplit=5)[1:5]
@@ -101,6 +122,9 @@ def write(network: Network | CostNetwork, path: str | Path, *, overwrite: bool =
         If the name ends otherwise, the file cannot be written, or exists although ``overwrite``
         is false.
     """
+    from layoutopt.network.builder import CostNetwork
+    from layoutopt.network.network import Network
+
     given = network.build() if isinstance(network, CostNetwork) else network
     if not isinstance(given, Network):
         raise InputError(f"expected a Network, not {type(given).__name__}")

@@ -45,7 +45,7 @@ def assert_same(one: Any, two: Any, place: str = "network") -> None:
 
 def odd() -> Network:
     """Return a network with numbers of all kinds, windows, and names that need care."""
-    net = CostNetwork('odd \\ "name" é \u2028', "max")
+    net = CostNetwork('odd \\ "name" mustbe é \u2028', "max")
     d, e = net.domain(["NCHW", "NHWC", ""]), net.domain(2, open=True)
     x, y = net.node("x y", d, [Fraction(1, 3), 10**40, None]), net.node("", d)
     a, b = net.node("a", e, [Decimal("0.125"), -7]), net.node("é", e)

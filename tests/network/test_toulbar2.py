@@ -15,6 +15,7 @@ import pytest
 
 from layoutopt.base.errors import InputError
 from layoutopt.network import CostNetwork, read, solve, write
+from layoutopt.network.files import is_network
 from tests.network.oracle import best, draw
 
 FILES = Path(__file__).parents[1] / "cases/toulbar2"
@@ -38,9 +39,11 @@ def test_optimum_is_that_of_toulbar2(tmp_path: Path, name: str) -> None:
     (tmp_path / f"{name}.gz").write_bytes(gzip.compress(raw))
     (tmp_path / f"{name}.xz").write_bytes(lzma.compress(raw))
     (tmp_path / "unnamed").write_bytes(raw)
+    (tmp_path / "misnamed.json").write_bytes(codecs.BOM_UTF8 + raw)
     for path in (FILES / name, *tmp_path.iterdir()):
         assert solve(read(path)).objective == OPTIMA[name]
         assert read(path).name == read(FILES / name).name
+        assert is_network(path) == (path.name != "unnamed")
 
 
 def test_probabilities_become_costs() -> None:
