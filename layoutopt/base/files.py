@@ -242,6 +242,11 @@ def encode_lines(document: dict[str, Any]) -> bytes:
     return b"{" + b",\n ".join(members) + b"}\n"
 
 
+def encode_list(documents: Sequence[Any]) -> bytes:
+    """Encode documents as a JSON list, one in each line."""
+    return b"[" + b",\n".join(map(encode, documents)) + b"]\n"
+
+
 def number(raw: msgspec.Raw, digits: int = MAX_EXPONENT) -> Decimal:
     """Return a JSON number as an exact decimal of at most so many digits before the point."""
     text = bytes(raw).decode(errors="replace")

@@ -319,15 +319,12 @@ def _answered(row: Row, result: UnwindingResult | Solution, trace: Trace) -> Row
     """Return the row of a result; costs of a network are negated when minimising."""
     row = replace(row, status=str(result.status), stopped=str(result.stopped))
     if not isinstance(result, UnwindingResult):
-        network = result.network
-        sign = -1 if network.sense == "min" else 1
-        edges = len(network.equal_edges) + len(network.table_edges) + len(network.ties)
-        rows = sum(usage.rows for usage in network.usages)
+        sign = -1 if result.network.sense == "min" else 1
         return replace(
             row,
             score=_decimal(result.objective, sign),
             bound=_decimal(result.bound, sign),
-            size={"nodes": len(network), "edges": edges, "rows": rows},
+            size=result.network.counts,
         )
     graph = result.graph
     losing = sorted(result.pairs, key=lambda pair: pair.loss.copy_negate())[:PAIRS]

@@ -116,13 +116,9 @@ def _solvers(names: list[str] | None) -> list[str]:
 
 def _write(every: Sequence[Comparison], outputs: OutputFiles, pairs: bool) -> None:
     """Write the requested files, and print the tables."""
-    from layoutopt.base.files import encode
+    from layoutopt.base.files import encode_list
     from layoutopt.comparison import csv_text, markdown_text, tables
     from layoutopt.io.result import result_document
-
-    def documents() -> bytes:
-        results = [result for found in every for result in found.results]
-        return b"[" + b",\n".join(encode(result_document(result)) for result in results) + b"]\n"
 
     def page() -> bytes:
         from layoutopt.report.comparison import comparison_html
@@ -130,7 +126,7 @@ def _write(every: Sequence[Comparison], outputs: OutputFiles, pairs: bool) -> No
         return comparison_html(every, command_line()).encode()
 
     makers = {
-        "--json": documents,
+        "--json": lambda: encode_list([result_document(r) for x in every for r in x.results]),
         "--csv": lambda: csv_text(every, pairs).encode(),
         "--markdown": lambda: markdown_text(every, pairs).encode(),
         "--html": page,

@@ -97,9 +97,7 @@ def _labels(path: Path, network: Network) -> list[int]:
 def summary(found: Solution, total: float | None) -> str:
     """Return the summary of a solution as text, with the seconds of the whole call."""
     network = found.network
-    edges = len(network.equal_edges) + len(network.table_edges) + len(network.ties)
-    rows = sum(usage.rows for usage in network.usages)
-    size = [counted(len(network), "node"), counted(edges, "edge"), counted(rows, "row")]
+    size = [counted(count, name.removesuffix("s")) for name, count in network.counts.items()]
     why = "" if found.stopped == "finished" else f" ({found.stopped})"
     sense = "least" if network.sense == "min" else "most"
     verdict = [
@@ -177,7 +175,7 @@ def compare_networks(
     no_seconds: bool,
 ) -> int:
     """Compare solvers on networks; print and write the table; return the exit code."""
-    from layoutopt.base.files import encode
+    from layoutopt.base.files import encode_list
     from layoutopt.io.solution import solution_document
     from layoutopt.network.certify import network_hash
 
@@ -196,7 +194,7 @@ def compare_networks(
             break
     table = Table(COLUMNS, rows, left=3)
     makers = {
-        "--json": lambda: b"[" + b",\n".join(map(encode, documents)) + b"]\n",
+        "--json": lambda: encode_list(documents),
         "--csv": lambda: table.csv().encode(),
         "--markdown": lambda: table.markdown().encode(),
     }

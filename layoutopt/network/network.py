@@ -428,6 +428,12 @@ class Network:
         return len(self.nodes)
 
     @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of nodes, of edges (of equal labels, tables and ties) and of rows."""
+        edges = len(self.equal_edges) + len(self.table_edges) + len(self.ties)
+        return {"nodes": len(self), "edges": edges, "rows": self.rows}
+
+    @property
     def sizes(self) -> Array:
         """Number of named labels of each node, shape ``(nodes,)``."""
         return np.array([domain.size for domain in self.domains], np.int64)[self.domain_of]
@@ -526,8 +532,8 @@ class Network:
         return self.domain(node).name(int(label))
 
     def __repr__(self) -> str:
-        edges = len(self.equal_edges) + len(self.table_edges)
-        return f"Network({self.name!r}: {len(self)} nodes, {edges} edges, {self.rows} rows)"
+        size = ", ".join(f"{count} {name}" for name, count in self.counts.items())
+        return f"Network({self.name!r}: {size})"
 
 
 @dataclass(frozen=True, eq=False)
