@@ -32,7 +32,7 @@ Number: TypeAlias = int | Fraction | Decimal | float
 Label: TypeAlias = int | str
 """A label's number or its name."""
 
-DIGITS = 4300  # largest exponent of a decimal, as Python limits the digits of integers in texts
+DIGITS = 4000  # most digits of a number; Python writes no integers of more than 4300
 
 CostRows: TypeAlias = Sequence[Sequence[Number | None]]
 """A table of costs: a row for each label of the first node; ``None`` is forbidden."""
@@ -541,17 +541,20 @@ def exact(value: Any, step: Fraction | None, what: str = "") -> Fraction | int:
     """
     if isinstance(value, bool) or not isinstance(value, Real | Decimal) or not _is_finite(value):
         raise InputError(f"the cost {value!r} {what} is no finite number")
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) > DIGITS:
-        raise InputError(f"the cost {value} {what} has an exponent beyond {DIGITS}")
     if isinstance(value, Rational | Decimal):
-        return Fraction(value)
+        long = isinstance(value, Decimal) and abs(value.adjusted()) > DIGITS
+        number = 0 if long else int(value) if isinstance(value, Integral) else Fraction(value)
+        if long or not -LARGEST < number.numerator < LARGEST or number.denominator > LARGEST:
+            raise InputError(f"a cost {what} has more than {DIGITS:,} digits")
+        return number
     if step is None:
         if not float(value).is_integer():
             raise InputError(f"the cost {value} {what} is a float: give digits= or unit=")
         return int(float(value))
     return round(Fraction(float(value)) / step) * step
+
+
+LARGEST = 10**DIGITS
 
 
 def _is_finite(value: Real | Decimal) -> bool:
