@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from layoutopt import __version__
 from layoutopt.base.errors import InputError, needed
+from layoutopt.base.numbers import least
 from layoutopt.base.processes import Process, ending, start_python
 from layoutopt.bench.job import (
     Instance,
@@ -298,6 +299,7 @@ class Processes(JobExecutor):
     """Executor of local worker processes, started on demand, each driven by a thread."""
 
     def __init__(self, count: int) -> None:
+        count = least("count", count)
         self.machine = machine_name()
         self.slots, self.ahead = count, 2 * count
         self.pool, self.threads = WorkerPool(), ThreadPoolExecutor(count)

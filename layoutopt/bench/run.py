@@ -62,7 +62,7 @@ class Report:
 
 
 def batch(
-    suites: Sequence[str | Path],
+    suites: Sequence[str | Path] | str | Path,
     store: str | Path,
     executor: JobExecutor,
     *,
@@ -77,7 +77,7 @@ def batch(
     Parameters
     ----------
     suites, overrides
-        Files and folders, and entries that override theirs; see
+        Files and folders, or one, and entries that override theirs; see
         :func:`~layoutopt.bench.suite.read_suite`.
     store
         The file, created if it does not exist.
@@ -99,7 +99,8 @@ def batch(
     WorkerError
         If no worker can be started.
     """
-    read = [read_suite(path, executor.solvers, **(overrides or {})) for path in suites]
+    paths = [suites] if isinstance(suites, str | Path) else suites
+    read = [read_suite(path, executor.solvers, **(overrides or {})) for path in paths]
     if not executor.isolated and any(solve.memory for suite in read for solve in suite.solves):
         raise InputError("a memory limit needs workers; this process cannot be limited")
     version = f"{__version__}+{label}" if label else __version__

@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 def ran(folder: Path, **options: Any) -> Report:
     overrides = SOLVERS | options.pop("overrides", {})
     with InProcess() as executor:
-        return batch([folder], folder.parent / "b.sqlite", executor, overrides=overrides, **options)
+        return batch(folder, folder.parent / "b.sqlite", executor, overrides=overrides, **options)
 
 
 def stored(folder: Path) -> list[Row]:
@@ -58,6 +58,8 @@ def test_where_all_is_known_no_worker_starts(folder: Path, monkeypatch: pytest.M
         assert batch([folder], store, executor, overrides=overrides).progress.known == 4
         with refused("a worker was ended by exit code 1 at its start"):
             batch([folder], store, executor, overrides={"solvers": ("best",)})
+    with refused("count must be an integer of 1 or more, got 0"):
+        Processes(0)
 
 
 def test_a_run_does_what_is_new_only(folder: Path) -> None:
