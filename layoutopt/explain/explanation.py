@@ -24,11 +24,11 @@ def paired(a: str, b: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names with commas and "and"; of more than :data:`NAMED`, the rest is counted."""
+    """Join names, if any, by commas and "and"; of more than :data:`NAMED` the rest is counted."""
     left = len(names) - NAMED
     if left > 1:
         return f"{', '.join(names[:NAMED])} and {left:,} more"
-    *first, last = names
+    *first, last = names or [""]
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -335,8 +335,7 @@ PAIR = (
     *("alternative_score", "cost", "changes", "layouts", "threshold", "threshold_more", "smallest"),
     *("most_proved", "alternative_proved", "threshold_proved", "smallest_proved"),
 )
-SINK = ("sink", "elements", "score", "status", "shares", "pairs", "alternatives", "left")
-"""Members of a sink explanation's file."""
+"""Members of a pair explanation's file."""
 
 
 def _plain(value: Any) -> Any:
@@ -344,12 +343,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, PairExplanation):
         members = {name: _plain(getattr(value, name)) for name in PAIR}
         return {"pair": [value.a, value.b], **members}
-    if isinstance(value, SinkExplanation):
-        return {name: _plain(getattr(value, name)) for name in SINK}
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     if is_dataclass(value):
-        return vars(value)
+        return {name: _plain(member) for name, member in vars(value).items()}
     if isinstance(value, Fraction):
         try:
             return exact_decimal(value)

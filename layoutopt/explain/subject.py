@@ -19,7 +19,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import number, to_decimal, to_integers
 from layoutopt.base.result import PairScore, Status, UnwindingResult
 from layoutopt.check.elements import evaluate
-from layoutopt.explain.explanation import Obstacle
+from layoutopt.explain.explanation import Obstacle, listed
 from layoutopt.graphs import ops
 from layoutopt.graphs.locations import FixedElements, LayoutDict, check_result, fresh_layouts
 from layoutopt.graphs.ops import Kind, UnwindingOp, size
@@ -210,9 +210,6 @@ def ends_of(graph: GraphStore, a: Tensor | str, b: Tensor | str) -> frozenset[in
     return ends
 
 
-NAMED = 3  # largest number of ops in a reason
-
-
 def obstacles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
     """Return the obstacles of a pair of tensors that can match at so many positions at most.
 
@@ -287,5 +284,4 @@ def _why_later(graph: GraphStore, a: int, b: int) -> str:
 def _named(graph: GraphStore, tensors: Iterable[int], suits: Callable[[UnwindingOp], bool]) -> str:
     """Return the names of the ops that produce tensors and satisfy a condition."""
     ops = (graph.ops[i] for i in dict.fromkeys(graph.producers[t] for t in tensors))
-    names = [repr(op.id) for op in ops if suits(op)]
-    return ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+    return listed([repr(op.id) for op in ops if suits(op)])
