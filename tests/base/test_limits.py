@@ -11,7 +11,6 @@ import threading
 import time
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -25,7 +24,6 @@ from layoutopt.base.deadline import (
     run_stoppable,
     run_with_timeout,
 )
-from layoutopt.base.errors import InputError, LayoutoptError, SizeError
 from layoutopt.base.limits import Limits, Progress, Stopped, SumOfParts, interruptible
 from layoutopt.base.result import Result
 
@@ -146,26 +144,10 @@ def test_without_ctrl_c() -> None:
     assert not limits.interrupt.is_set()
 
 
-TENTH, ABOVE = Decimal("0.10"), Decimal("1.000000000000000000000000000001")
-
-
 def judged(objective: Any, bound: Any) -> tuple[str, float | None]:
     """Return status and gap, relative to the size of the objective, of two numbers."""
     result = Result(objective=objective, bound=bound)
     return str(result.status), result.gap
-
-
-def test_errors() -> None:
-    """Errors name file, place and reason, in one line, and are plain ValueErrors."""
-    error = InputError("is wrong", "$.ops[3]", "a.json")
-    assert str(error) == "a.json: $.ops[3]: is wrong"
-    assert str(InputError("is wrong")) == "is wrong"
-    assert str(error.located("$", "b.json")) == "a.json: $.ops[3]: is wrong"
-    assert str(InputError("is wrong").located("$.x", "b.json")) == "b.json: $.x: is wrong"
-    assert str(InputError("one\ntwo\r\nthree")) == "one two three"
-    assert isinstance(SizeError("x"), InputError)
-    assert isinstance(error, LayoutoptError)
-    assert isinstance(error, ValueError)
 
 
 def test_turns_end_by_counted_work() -> None:

@@ -10,7 +10,13 @@ import pytest
 from layoutopt import Limits, Stopped, memory_limit
 from layoutopt.base import limits as base_limits
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import available_memory, memory_full, memory_taken, require
+from layoutopt.base.limits import (
+    available_memory,
+    memory_full,
+    memory_taken,
+    parse_memory,
+    require,
+)
 from tests.support import refused
 
 GIB = 2**30
@@ -132,10 +138,16 @@ def test_containers(
     assert available_memory() == left
 
 
+def test_sizes() -> None:
+    """They are read in powers of 1024, with or without the unit written out."""
+    sizes = {"1": 1, "512M": 2**29, "2G": 2 * GIB, "1.5GiB": 3 * 2**29, "4 kB": 4096, "1T": 2**40}
+    assert {text: parse_memory(text) for text in sizes} == sizes
+
+
 def test_wrong_limits() -> None:
     """What is no size, or less than is taken, is refused in a line, and changes nothing."""
     before = limit()
-    for wrong in ("much", "0", "-1", "4X", "9" * 40):
+    for wrong in ("much", "0", "-1", "4X", "9" * 40, "", "G", "-1G", "2X", "1e9"):
         with refused(f"invalid size of memory {wrong!r}"), memory_limit(wrong):
             pass
     with refused("memory limit 1M is exceeded already: ", " MiB are in use"), memory_limit("1M"):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutopt.base import numbers
-from layoutopt.base.errors import LONGEST, InputError
+from layoutopt.base.errors import LONGEST, InputError, LayoutoptError, SizeError
 from layoutopt.base.numbers import union, unique, without
 
 # Arithmetic of decimals that rounds nothing
@@ -91,6 +91,17 @@ def test_the_line(reason: str, shown: str) -> None:
     assert str(error) == shown
     assert str(error).encode()
     assert error.reason == reason
+
+
+def test_errors() -> None:
+    """They name file, place and reason, the outer ones only where these are unknown."""
+    error = InputError("is wrong", "$.ops[3]", "a.json")
+    assert str(error.located("$", "b.json")) == "a.json: $.ops[3]: is wrong"
+    assert str(InputError("is wrong").located("$.x", "b.json")) == "b.json: $.x: is wrong"
+    assert str(InputError("is wrong")) == "is wrong"
+    assert isinstance(SizeError("x"), InputError)
+    assert isinstance(error, LayoutoptError)
+    assert isinstance(error, ValueError)
 
 
 def test_long_lines_lose_what_is_in_the_middle() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from layoutopt.base.limits import parse_memory
 from layoutopt.bench.job import InstanceSource, Solve, document_hash, identity, load
 from layoutopt.bench.suite import read_suite
 from layoutopt.generate.families import generate
@@ -120,22 +119,6 @@ def test_what_is_no_suite_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
     with refused("notes.txt", "a folder, a suite (.toml) and an instance"):
         read_suite(tmp_path / "notes.txt", known)
-
-
-MEMORY = {"1": 1, "512M": 512 << 20, "2G": 2 << 30, "1.5GiB": 3 << 29, "4 kB": 4096, "1T": 1 << 40}
-
-
-@pytest.mark.parametrize("text", MEMORY)
-def test_sizes_of_memory(text: str) -> None:
-    """Sizes are read in powers of 1024, with or without the unit written out."""
-    assert parse_memory(text) == MEMORY[text]
-
-
-@pytest.mark.parametrize("text", ["", "G", "-1G", "0", "2X", "1e9"])
-def test_what_is_no_size_is_refused(text: str) -> None:
-    """Anything else is refused."""
-    with refused(repr(text)):
-        parse_memory(text)
 
 
 def test_the_hash_is_of_the_content() -> None:
