@@ -636,7 +636,7 @@ def _is_missing(value: Any) -> bool:
 
 def _has_labels(costs: Any) -> bool:
     """Return whether costs are given by label: a mapping, or a Series of pandas."""
-    return hasattr(costs, "items")
+    return hasattr(costs, "items") and not hasattr(costs, "columns")
 
 
 def _by_label(costs: Any, what: str) -> list[tuple[Any, Any]]:
