@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from layoutopt.base.entries import ENTRIES, Entry, Takes, entries, load
+from layoutopt.base.entries import BUILT_IN, ENTRIES, Entry, Takes, load
 from layoutopt.base.errors import InputError, SolverError
 from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.numbers import unique
@@ -217,11 +217,6 @@ ALL = "all"  # stands for every built-in solver in commands; not allowed as a so
 _registered: dict[str, Entry] = {}
 
 
-def built_in() -> tuple[str, ...]:
-    """Return the names of this package's own solvers of graphs: exact ones, then heuristics."""
-    return tuple(entries(Takes.LABELLING, Takes.GRAPH))
-
-
 def load_all() -> None:
     """Import all lazily imported modules, before limits of time or memory apply."""
     for module in HEAVY:
@@ -294,12 +289,12 @@ def heuristic(name: str) -> Callable[[Function], Function]:
 def names() -> tuple[str, ...]:
     """Return the names of all solvers, users' own last, without loading them."""
     own = {*_registered, *(entry.name for entry in _entries()[0])}
-    return *built_in(), *sorted(own - {*built_in()})
+    return *BUILT_IN, *sorted(own - {*BUILT_IN})
 
 
 def find(name: str) -> Entry:
     """Return a solver by its name."""
-    known = entries(Takes.LABELLING, Takes.GRAPH) | _registered
+    known = BUILT_IN | _registered
     if isinstance(name, str) and name in known:
         return known[name]
     offers, unreadable = _entries()
@@ -365,6 +360,6 @@ def _check_callable(name: str, function: Any) -> None:
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or not name or name.split() != [name]:
         raise InputError(f"a solver's name must be a nonempty string without spaces, got {name!r}")
-    if name in (ALL, *built_in()):
-        taken = ", ".join((*built_in(), ALL))
+    if name in (ALL, *BUILT_IN):
+        taken = ", ".join((*BUILT_IN, ALL))
         raise InputError(f"the solver name {name!r} is reserved; reserved: {taken}")

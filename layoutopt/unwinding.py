@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutopt import __version__
 from layoutopt.base.deadline import LAST_ENDS, LATE, Answer, run_phase
-from layoutopt.base.entries import Entry, Takes
+from layoutopt.base.entries import BUILT_IN, Entry, Takes
 from layoutopt.base.errors import InputError, InternalError, SizeError, SolverError
 from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
 from layoutopt.base.numbers import nearest, to_decimal
@@ -36,7 +36,6 @@ from layoutopt.lowering.assignment import (
 from layoutopt.lowering.greedy0 import greedy0
 from layoutopt.lowering.lower import Lowered, SolvedGraph, lower
 from layoutopt.network.problem import IntArray
-from layoutopt.registry import built_in, find
 
 
 def assert_consistent(
@@ -72,7 +71,7 @@ def _fault(graph: GraphStore, checked: Evaluation, result: Result) -> str:
     return ""
 
 
-SOLVERS = built_in()
+SOLVERS = tuple(BUILT_IN)
 """Names of the built-in solvers of :func:`unwind`."""
 
 START_SHARE = 0.2
@@ -140,7 +139,7 @@ def unwind(
         If CP-SAT or HiGHS was requested by name and failed, or a user's solver failed.
     """
     limits = limited(time_limit, gap, seed, workers, progress)
-    chosen = _checked_input(graph, find(solver), start)
+    chosen = _checked_input(graph, solver_named(solver), start)
     kept, first = by_name(graph, fixed, "fixed"), by_name(graph, start, "start")
     seen = apply_hook_mode(graph, barriers) if barriers is not None or hooked(graph) else graph
     call = Call(begin(seen, kept, first), limits, CERTIFYING if certificate else 0.0)
@@ -233,7 +232,7 @@ def find_layouts(call: Call, solver: Entry) -> Result:
     if call.reserve.best is not None or solver.takes is Takes.GRAPH:
         return Result(stopped=stopped)
     call.limits = replace(call.limits, full=Event())  # the solver's memory is free again
-    return replace(find_layouts(call, find("greedy0")), stopped=stopped)
+    return replace(find_layouts(call, BUILT_IN["greedy0"]), stopped=stopped)
 
 
 def exact(call: Call, solver: Entry) -> Result:
@@ -473,14 +472,23 @@ def certified(call: Call, answer: UnwindingResult) -> UnwindingResult:
         return answer
     from layoutopt.certify.unwinding import certified
 
-    return certified(answer, call.solved, find("auto").load(), call.limits)
+    return certified(answer, call.solved, BUILT_IN["auto"].load(), call.limits)
+
+
+def solver_named(name: str) -> Entry:
+    """Return a solver by its name; users' own are looked up in the registry."""
+    if isinstance(name, str) and name in BUILT_IN:
+        return BUILT_IN[name]
+    from layoutopt.registry import find
+
+    return find(name)
 
 
 def _checked_input(graph: GraphStore, solver: Entry, start: Assignment | None) -> Entry:
     """Return the solver if it takes this."""
     check_graph(graph)
     if start is not None and solver.takes is Takes.GRAPH:
-        others = ", ".join(name for name in SOLVERS if find(name).takes is not Takes.GRAPH)
+        others = ", ".join(n for n, entry in BUILT_IN.items() if entry.takes is not Takes.GRAPH)
         raise InputError(f"solver {solver.name} does not support start; use one of {others}")
     if not graph.ops:
         raise InputError("the graph has no ops")

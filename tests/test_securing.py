@@ -13,13 +13,13 @@ import pytest
 
 from layoutopt import unwind
 from layoutopt.base.deadline import BUSY
+from layoutopt.base.entries import BUILT_IN
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.result import Status
 from layoutopt.check import elements
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.network.solvers.formulation import by_cpsat, by_highs
-from layoutopt.registry import find
 from tests.support import aliases, hard_problem
 
 LIMIT = 1.0
@@ -34,7 +34,8 @@ def forever(*_: Any, **__: Any) -> Any:
 def make_endless(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """Let a step of :func:`unwind` go on until somebody ends it."""
     if step == "search":
-        monkeypatch.setattr("layoutopt.unwinding.find", lambda n: replace(find(n), place=forever))
+        endless = replace(BUILT_IN["auto"], place=forever)
+        monkeypatch.setattr("layoutopt.unwinding.solver_named", lambda _: endless)
     else:
         monkeypatch.setattr(f"layoutopt.unwinding.{step}", forever)
 
@@ -95,11 +96,9 @@ def test_memory_that_runs_out(
     def greedy(*_: Any, **__: Any) -> Any:
         raise MemoryError
 
-    def found(name: str) -> Any:
-        return find(name) if name == "greedy0" else replace(find(name), place=greedy)
-
     if step == "search":
-        monkeypatch.setattr("layoutopt.unwinding.find", found)
+        found = replace(BUILT_IN["auto"], place=greedy)
+        monkeypatch.setattr("layoutopt.unwinding.solver_named", lambda _: found)
     else:
         monkeypatch.setattr("layoutopt.unwinding.lower", greedy)
     if step == "greedy0":

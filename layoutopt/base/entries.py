@@ -99,6 +99,10 @@ def entries(*takes: Takes, proves: bool | None = None) -> dict[str, Entry]:
     }
 
 
+BUILT_IN = entries(LABELLING, GRAPH)
+"""The solvers of graphs by name: exact ones, then heuristics."""
+
+
 def load(name: str, takes: Takes) -> Callable[..., Any]:
     """Return a built-in solver by name and signature."""
     return ENTRIES[name, takes].load()
