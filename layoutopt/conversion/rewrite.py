@@ -302,7 +302,7 @@ def with_few_reshapes(
             add(op.outputs, modes[op.name].outputs)
     for op in ops:
         mode = modes[op.name]
-        if len(op.outputs) == 1:
+        if len(op.outputs) == 1 and mode.alike and reshaped(op, mode):
             mode = chosen[op.name] = min((mode, *mode.alike), key=partial(reshaped, op))
         add((*op.inputs, *op.outputs), mode.forms)
     return chosen
