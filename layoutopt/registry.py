@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from layoutopt.base.entries import BUILT_IN, ENTRIES, Entry, Takes, load
+from layoutopt.base.entries import ENTRIES, Entry, Takes, built_in, load
 from layoutopt.base.errors import InputError, SolverError
 from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.numbers import unique
@@ -289,12 +289,12 @@ def heuristic(name: str) -> Callable[[Function], Function]:
 def names() -> tuple[str, ...]:
     """Return the names of all solvers, users' own last, without loading them."""
     own = {*_registered, *(entry.name for entry in _entries()[0])}
-    return *BUILT_IN, *sorted(own - {*BUILT_IN})
+    return *built_in(), *sorted(own - {*built_in()})
 
 
 def find(name: str) -> Entry:
     """Return a solver by its name."""
-    known = BUILT_IN | _registered
+    known = built_in() | _registered
     if isinstance(name, str) and name in known:
         return known[name]
     offers, unreadable = _entries()
@@ -360,6 +360,6 @@ def _check_callable(name: str, function: Any) -> None:
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or not name or name.split() != [name]:
         raise InputError(f"a solver's name must be a nonempty string without spaces, got {name!r}")
-    if name in (ALL, *BUILT_IN):
-        taken = ", ".join((*BUILT_IN, ALL))
+    if name in (ALL, *built_in()):
+        taken = ", ".join((*built_in(), ALL))
         raise InputError(f"the solver name {name!r} is reserved; reserved: {taken}")

@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutopt import __version__
 from layoutopt.base.deadline import LAST_ENDS, LATE, Answer, run_phase
-from layoutopt.base.entries import BUILT_IN, Entry, Takes
+from layoutopt.base.entries import Entry, Takes, built_in
 from layoutopt.base.errors import InputError, InternalError, SizeError, SolverError
 from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
 from layoutopt.base.numbers import nearest, to_decimal
@@ -71,7 +71,7 @@ def _fault(graph: GraphStore, checked: Evaluation, result: Result) -> str:
     return ""
 
 
-SOLVERS = tuple(BUILT_IN)
+SOLVERS = tuple(built_in())
 """Names of the built-in solvers of :func:`unwind`."""
 
 START_SHARE = 0.2
@@ -232,7 +232,7 @@ def find_layouts(call: Call, solver: Entry) -> Result:
     if call.reserve.best is not None or solver.takes is Takes.GRAPH:
         return Result(stopped=stopped)
     call.limits = replace(call.limits, full=Event())  # the solver's memory is free again
-    return replace(find_layouts(call, BUILT_IN["greedy0"]), stopped=stopped)
+    return replace(find_layouts(call, built_in()["greedy0"]), stopped=stopped)
 
 
 def exact(call: Call, solver: Entry) -> Result:
@@ -472,13 +472,13 @@ def certified(call: Call, answer: UnwindingResult) -> UnwindingResult:
         return answer
     from layoutopt.certify.unwinding import certified
 
-    return certified(answer, call.solved, BUILT_IN["auto"].load(), call.limits)
+    return certified(answer, call.solved, built_in()["auto"].load(), call.limits)
 
 
 def solver_named(name: str) -> Entry:
     """Return a solver by its name; users' own are looked up in the registry."""
-    if isinstance(name, str) and name in BUILT_IN:
-        return BUILT_IN[name]
+    if isinstance(name, str) and name in built_in():
+        return built_in()[name]
     from layoutopt.registry import find
 
     return find(name)
@@ -488,7 +488,7 @@ def _checked_input(graph: GraphStore, solver: Entry, start: Assignment | None) -
     """Return the solver if it takes this."""
     check_graph(graph)
     if start is not None and solver.takes is Takes.GRAPH:
-        others = ", ".join(n for n, entry in BUILT_IN.items() if entry.takes is not Takes.GRAPH)
+        others = ", ".join(n for n, entry in built_in().items() if entry.takes is not Takes.GRAPH)
         raise InputError(f"solver {solver.name} does not support start; use one of {others}")
     if not graph.ops:
         raise InputError("the graph has no ops")

@@ -13,7 +13,7 @@ import pytest
 
 from layoutopt import unwind
 from layoutopt.base.deadline import BUSY
-from layoutopt.base.entries import BUILT_IN
+from layoutopt.base.entries import built_in
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.result import Status
@@ -34,7 +34,7 @@ def forever(*_: Any, **__: Any) -> Any:
 def make_endless(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """Let a step of :func:`unwind` go on until somebody ends it."""
     if step == "search":
-        endless = replace(BUILT_IN["auto"], place=forever)
+        endless = replace(built_in()["auto"], place=forever)
         monkeypatch.setattr("layoutopt.unwinding.solver_named", lambda _: endless)
     else:
         monkeypatch.setattr(f"layoutopt.unwinding.{step}", forever)
@@ -97,7 +97,7 @@ def test_memory_that_runs_out(
         raise MemoryError
 
     if step == "search":
-        found = replace(BUILT_IN["auto"], place=greedy)
+        found = replace(built_in()["auto"], place=greedy)
         monkeypatch.setattr("layoutopt.unwinding.solver_named", lambda _: found)
     else:
         monkeypatch.setattr("layoutopt.unwinding.lower", greedy)

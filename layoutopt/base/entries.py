@@ -99,8 +99,9 @@ def entries(*takes: Takes, proves: bool | None = None) -> dict[str, Entry]:
     }
 
 
-BUILT_IN = entries(LABELLING, GRAPH)
-"""The solvers of graphs by name: exact ones, then heuristics."""
+def built_in() -> dict[str, Entry]:
+    """Return the built-in solvers of graphs by name: exact ones, then heuristics."""
+    return entries(LABELLING, GRAPH)
 
 
 def load(name: str, takes: Takes) -> Callable[..., Any]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import results
+from layoutopt.base.entries import built_in
 from layoutopt.bench.suite import read_document, read_suite
-from layoutopt.registry import built_in
 from tests.bench.support import row
 
 SUITES = sorted(results.SUITES.glob("*.toml"))

@@ -11,7 +11,7 @@ import pytest
 
 import layoutopt
 from layoutopt import Graph, Result, Status, unwind
-from layoutopt.base.entries import BUILT_IN, Takes
+from layoutopt.base.entries import Takes, built_in
 from layoutopt.registry import find, names
 from layoutopt.unwinding import SOLVERS
 from tests.cli.conftest import Run, instance, run
@@ -87,7 +87,7 @@ class TestBuiltIn:
 
     def test_names_and_kinds(self) -> None:
         """Exact methods first, then heuristics on problems, then those on graphs."""
-        assert names() == tuple(BUILT_IN) == SOLVERS
+        assert names() == tuple(built_in()) == SOLVERS
         kinds = [(find(name).takes is Takes.GRAPH, not find(name).proves) for name in SOLVERS]
         assert kinds == sorted(kinds)
         assert find("auto").proves
