@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, checker
+from onnx import ModelProto, checker, defs
 
 import layoutopt
 from layoutopt.base.result import Status
-from layoutopt.onnx.protobuf import graphs
+from layoutopt.onnx.protobuf import HOLDERS, graphs, is_standard
 from layoutopt.onnx.running import run
 from layoutopt.onnx.transposes import transposes
 from tests.onnx.networks import cases, network, random_array
@@ -64,3 +64,15 @@ def test_bodies(name: str) -> None:
                 np.testing.assert_allclose(after[output], value, rtol=1e-5, atol=1e-6)
     again = layoutopt.convert(result.model)
     assert again.before.transforms == again.after.transforms == row.get("after", 0)
+
+
+def test_all_types_that_hold_graphs_are_known() -> None:
+    """They are those of all versions of ONNX's own ops that have an attribute of graphs."""
+    kinds = (defs.OpSchema.AttrType.GRAPH, defs.OpSchema.AttrType.GRAPHS)
+    found = {
+        schema.name
+        for schema in defs.get_all_schemas_with_history()
+        if is_standard(schema.domain)
+        and any(attribute.type in kinds for attribute in schema.attributes.values())
+    }
+    assert found == HOLDERS
