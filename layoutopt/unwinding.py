@@ -477,8 +477,9 @@ def certified(call: Call, answer: UnwindingResult) -> UnwindingResult:
 
 def solver_named(name: str) -> Entry:
     """Return a solver by its name; users' own are looked up in the registry."""
-    if isinstance(name, str) and name in built_in():
-        return built_in()[name]
+    own = built_in()
+    if isinstance(name, str) and name in own:
+        return own[name]
     from layoutopt.registry import find
 
     return find(name)

@@ -330,7 +330,7 @@ def export(
     store: Store,
     form: Annotated[
         str | None,
-        option("csv|json|markdown", "Format; by default as FILE ends, or csv.", "--format"),
+        option("csv|json|markdown", "Format; by default as FILE ends, csv for -.", "--format"),
     ] = None,
     output: Annotated[
         Path, option("FILE", "File to write; - is standard output.", "--output", "-o")

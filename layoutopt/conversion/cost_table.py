@@ -66,7 +66,7 @@ class OpCosts:
     def of(self, op: Op) -> list[CostLine]:
         """Return the lines for an op."""
         suiting = [line for line in self.lines if line.suits(op)]
-        named = [line for line in suiting if line.desired.names(op)]
+        named = [line for line in suiting if line.desired.is_named(op)]
         return named or suiting
 
 

@@ -63,7 +63,7 @@ class Desired(Requirements):
             return None if None in own else next(iter(own), None)
         return self.entries.get(DEFAULT)
 
-    def names(self, op: Op) -> bool:
+    def is_named(self, op: Op) -> bool:
         """Return whether something is desired of an op by its name."""
         return f"@{op.name}" in self.entries
 
@@ -95,7 +95,7 @@ class Desired(Requirements):
         if fitting is None:
             axes = written.axes if written else ""
             by_default = self.layouts(op) is self.entries.get(DEFAULT)
-            if by_default or ("*" in axes and not self.names(op)):
+            if by_default or ("*" in axes and not self.is_named(op)):
                 return written or given
             raise InputError(f"{op}: the desired {given} is no order of its axes {', '.join(axes)}")
         blocks = self.divides(op) or (self.padding and may_pad(op) and self._sizes_known(op))
@@ -108,7 +108,7 @@ class Desired(Requirements):
         """
         ranks = (len(given.dims), len(given.axes))
         own = operator_of(op).rank(op)
-        if self.names(op) and own is not None and own not in ranks:
+        if self.is_named(op) and own is not None and own not in ranks:
             raise InputError(f"{op}: the desired {given} is for another number of axes than {own}")
         return given if rank in ranks else any_layout(rank)
 

@@ -220,7 +220,7 @@ def _scopes(
     That is where it comes about; or, of bodies inside that run once at most, the innermost one that
     holds all ops that need it in another form.
     """
-    homes = _begun(values, orders)
+    homes = _first_forms(values, orders)
     paths, once, made = {"": [""]}, set[str](), dict[int, set[Form]]()
     taken: list[tuple[str, str, Form | None]] = [(name, "", None) for name in graph.outputs]
     for op in reversed(graph.ops):  # outer ones first
@@ -257,7 +257,7 @@ def _form(values: Values, name: str, own: Form | None) -> Form:
     return same(frame if own is None else renamed(own, frame), value.shape)
 
 
-def _begun(values: Values, orders: Mapping[int, Order]) -> dict[int, set[Form]]:
+def _first_forms(values: Values, orders: Mapping[int, Order]) -> dict[int, set[Form]]:
     """Return the form of each value as it is written, or as it comes where that is free."""
     return {
         number: {
@@ -272,14 +272,14 @@ def _begun(values: Values, orders: Mapping[int, Order]) -> dict[int, set[Form]]:
 def with_few_reshapes(
     graph: ConversionGraph, values: Values, modes: Mapping[str, Mode], orders: Mapping[int, Order]
 ) -> dict[str, Mode]:
-    """Return modes of equal orders for which few operands and outputs have to be reshaped.
+    """Return modes of the same orders that need few reshapes of axes of size 1.
 
-    Op by op, the first is taken of whose operands most are there already.  Ops of several results,
-    each of which might have to be reshaped, keep their modes.
+    Ops choose in the order of the graph: the mode for which the fewest operands, and outputs of the
+    graph, have to be reshaped.  Ops of several results keep theirs, as each might be reshaped.
     """
     there: dict[int, set[Form]] = {n: set() for n in range(len(values.every))}
-    begun = _begun(values, orders)
-    there |= {n: begun[n] for n, value in enumerate(values.every) if value.kind == "input"}
+    first = _first_forms(values, orders)
+    there |= {n: first[n] for n, value in enumerate(values.every) if value.kind == "input"}
     outputs, chosen = set(graph.outputs), dict(modes)
 
     def forms(names: Iterable[str], own: Iterable[Form | None]) -> list[tuple[str, Form]]:
@@ -298,7 +298,7 @@ def with_few_reshapes(
 
     ops = [op for op in graph.ops if op.name in modes]
     for op in ops:
-        if op.bodies:  # what bodies are given comes before the ops inside, which stand before it
+        if op.bodies:  # its results hold the inputs of its bodies, whose ops stand before it
             add(op.outputs, modes[op.name].outputs)
     for op in ops:
         mode = modes[op.name]

@@ -33,6 +33,7 @@ Label: TypeAlias = int | str
 """A label's number or its name."""
 
 DIGITS = 4000  # most digits of a number; Python writes no integers of more than 4300
+LARGEST = 10**DIGITS
 
 CostRows: TypeAlias = Sequence[Sequence[Number | None]]
 """A table of costs: a row for each label of the first node; ``None`` is forbidden."""
@@ -542,9 +543,11 @@ def exact(value: Any, step: Fraction | None, what: str = "") -> Fraction | int:
     if isinstance(value, bool) or not isinstance(value, Real | Decimal) or not _is_finite(value):
         raise InputError(f"the cost {value!r} {what} is no finite number")
     if isinstance(value, Rational | Decimal):
-        long = isinstance(value, Decimal) and abs(value.adjusted()) > DIGITS
-        number = 0 if long else int(value) if isinstance(value, Integral) else Fraction(value)
-        if long or not -LARGEST < number.numerator < LARGEST or number.denominator > LARGEST:
+        if isinstance(value, Decimal) and abs(value.adjusted()) > DIGITS:
+            number: Fraction | int = LARGEST  # what it is as a fraction could fill the memory
+        else:
+            number = int(value) if isinstance(value, Integral) else Fraction(value)
+        if abs(number.numerator) >= LARGEST or number.denominator > LARGEST:
             raise InputError(f"a cost {what} has more than {DIGITS:,} digits")
         return number
     if step is None:
@@ -552,9 +555,6 @@ def exact(value: Any, step: Fraction | None, what: str = "") -> Fraction | int:
             raise InputError(f"the cost {value} {what} is a float: give digits= or unit=")
         return int(float(value))
     return round(Fraction(float(value)) / step) * step
-
-
-LARGEST = 10**DIGITS
 
 
 def _is_finite(value: Real | Decimal) -> bool:
