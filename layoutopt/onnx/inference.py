@@ -70,7 +70,7 @@ def infer_shapes(model: ModelProto, *, as_onnx: bool = False, **options: bool) -
     _without_negative_sizes(model)
     types = {node.op_type for node in all_nodes(model.graph)}
     asked = types & NEEDING_TYPES
-    if any(x in SHRINKING or type_facts(x).takes_room for x in types):
+    if any(_may_shrink(x) for x in types):
         asked |= types & {"Slice"}
     left_out = _untyped(model, asked, options.get("data_prop", False)) if asked else set()
     found = _inferred_without(model, left_out, options)
@@ -104,28 +104,43 @@ def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> set[
     """Return the numbers of nodes that need to know a type that ONNX does not infer.
 
     Nodes of the types ``asked`` are left out at first, and come in as what they are given becomes
-    known.  Raises ``InputError`` if that has a size below 0.
+    known, slices all at once where every size that could be below 0 is known.  Raises
+    ``InputError`` if a slice is taken of a size below 0.
     """
     trial = copied(model)
     trial.opset_import.append(onnx.helper.make_opsetid(UNREAD, 1))
-    every = enumerate(all_nodes(trial.graph))
-    left = {k: x for k, x in every if x.op_type in asked and is_standard(x.domain) and x.input}
+    every = list(all_nodes(trial.graph))
+    left = {
+        k: x
+        for k, x in enumerate(every)
+        if x.op_type in asked and is_standard(x.domain) and x.input
+    }
     for node in left.values():
         node.domain = UNREAD
+    shrunk = {y for x in every if _may_shrink(x.op_type) for y in x.output if y}
     while left:
         kinds = _kinds(onnx.shape_inference.infer_shapes(trial, data_prop=data_prop).graph)
-        shaped = {name for name, kind in kinds.items() if kind.tensor_type.HasField("shape")}
-        told = {"Slice": shaped}
+        least = {
+            name: min((dim.dim_value for dim in kind.tensor_type.shape.dim), default=0)
+            for name, kind in kinds.items()
+            if kind.tensor_type.HasField("shape")
+        }
+        safe = all(least.get(name, -1) >= 0 for name in shrunk)
+        told = {"Slice": {x.input[0] for x in left.values()} if safe else least}
         ready = [k for k, x in left.items() if x.input[0] in told.get(x.op_type, kinds)]
         if not ready:
             break
         for node in map(left.pop, ready):
-            dims = kinds[node.input[0]].tensor_type.shape.dim
-            shape = [dim.dim_value for dim in dims]
-            if min(shape, default=0) < 0:
+            if least.get(node.input[0], 0) < 0:
+                shape = [dim.dim_value for dim in kinds[node.input[0]].tensor_type.shape.dim]
                 raise InputError(f"{node.input[0]!r} would have a size below 0: {shape}")
             node.domain = ""
     return {k for k, node in left.items() if node.op_type != "Slice"}
+
+
+def _may_shrink(op_type: str) -> bool:
+    """Return whether ONNX may infer sizes below 0 for results of an op."""
+    return op_type in SHRINKING or type_facts(op_type).takes_room
 
 
 def _kinds(graph: GraphProto) -> dict[str, TypeProto]:
