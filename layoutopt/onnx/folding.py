@@ -28,9 +28,19 @@ from layoutopt.graphs.ops import Array, Shape, size
 from layoutopt.layout.factors import Shape as AnyShape
 from layoutopt.layout.factors import elements_of, numbers_of
 from layoutopt.layout.reshape import written_sizes
-from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard, onnx, set_items, type_of
+from layoutopt.onnx.inference import SINCE_AXES_FROM_THE_LAST, result_shapes
+from layoutopt.onnx.protobuf import (
+    SMALL,
+    bodies,
+    captured,
+    is_standard,
+    onnx,
+    set_items,
+    type_of,
+    versions_of,
+)
 from layoutopt.onnx.running import evaluate
-from layoutopt.onnx.types import element_bytes, shape_of, type_name, typed
+from layoutopt.onnx.types import element_bytes, fill_type, shape_of, type_name, typed
 from layoutopt.onnx.weights import known_values
 
 if TYPE_CHECKING:
@@ -392,26 +402,58 @@ Entries: TypeAlias = NDArray[Any]
 class KnownSizes:
     """What is known of results of nodes that are made of sizes of tensors."""
 
-    types: Mapping[str, TypeProto | None]
-    values: Mapping[str, NDArray[Any]]  # small constants by name
+    model: ModelProto
+    types: Mapping[str, TypeProto | None]  # in which open sizes are filled in
+    constants: Mapping[str, Known]
+    values: dict[str, NDArray[Any]]  # small constants and results by name
     entries: dict[str, Entries] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)  # tensors of which more is known than types told
 
-    def add(self, nodes: Sequence[NodeProto]) -> None:
-        """Follow the results of nodes, which come in order."""
-        for node in nodes:
-            if not is_standard(node.domain) or not node.input or len(node.output) != 1:
-                continue
-            found = self._result(node)
-            if found is not None and found.size <= SMALL:
-                self.entries[node.output[0]] = found
+    def find(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
+        """Note a value that was found, and return it."""
+        self.values[name] = value
+        self.told.add(name)
+        return value
 
-    def numbers(self, name: str) -> NDArray[Any] | None:
-        """Return a result if all of it is known."""
-        entries, kind = self.entries.get(name), self.types.get(name)
-        if entries is None or not all(isinstance(size, int) for size in entries.reshape(-1)):
+    def add(self, node: NodeProto) -> NDArray[Any] | None:
+        """Follow the results of the next node, and return its value if that is known and short."""
+        self._tell(node)
+        if not is_standard(node.domain) or not node.input or len(node.output) != 1:
             return None
-        element = type_name(kind.tensor_type.elem_type) if kind else ""
+        entries, kind = self._result(node), self.types.get(node.output[0])
+        element = type_name(kind.tensor_type.elem_type) if kind is not None else ""
+        if entries is None or entries.size > SMALL:
+            return self._whole_number(node) if element in INTEGERS else None
+        self.entries[node.output[0]] = entries
+        if not all(isinstance(size, int) for size in entries.reshape(-1)):
+            return None
         return entries.astype(element if element in INTEGERS else "int64")
+
+    def _tell(self, node: NodeProto) -> None:
+        """Tell what follows for the shapes of results, where more is known of what a node reads."""
+        versions = versions_of(self.model)
+        if self.told.isdisjoint(node.input) or versions[""] < SINCE_AXES_FROM_THE_LAST:
+            return
+        op, shapes = result_shapes(node, self._shape, self.values, versions)
+        for name, shape in zip(op.outputs, shapes, strict=False):
+            kind = self.types.get(name)
+            if kind is None or not kind.tensor_type.elem_type or shape is None:
+                continue
+            if fill_type(kind, onnx.helper.make_tensor_type_proto(0, shape)):
+                self.told.add(name)
+
+    def _shape(self, name: str) -> AnyShape | None:
+        known = self.values.get(name, self.constants.get(name))
+        return shape_of(self.types.get(name)) if known is None else known.shape
+
+    def _whole_number(self, node: NodeProto) -> NDArray[Any] | None:
+        """Return a small result in whole numbers that is computed from known values."""
+        known = node.op_type == "Size" or all(x in self.values for x in node.input if x)
+        if not known or not _may(node):
+            return None
+        every = ((x, numbers_of(self._shape(x))) for x in (*node.input, *node.output))
+        sizes = {x: n for x, n in every if n is not None}
+        return (_evaluated(self.model, node, self.values, sizes) or {}).get(node.output[0])
 
     def reshape_target(self, node: NodeProto) -> NDArray[np.int64] | None:
         """Return the constant that a Reshape may take for a shape that is partly open.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.op import Shape
+from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.conversion.shapes import infer, is_misread_product
 from layoutopt.graphs.ops import Array
@@ -39,7 +39,6 @@ from layoutopt.onnx.types import (
     set_shape,
     shape_of,
     type_of_tensor,
-    typed,
     types_of,
 )
 from layoutopt.onnx.validate import schema
@@ -487,23 +486,34 @@ def _results(
     versions: Mapping[str, int],
 ) -> Iterator[tuple[str, TypeProto]]:
     """Yield name and type of each result of a node that is known by its op alone."""
-    own = copied(node)
-    own.domain = "" if node.domain == UNREAD else node.domain
-    op = op_of(own, versions, values)
-    shapes = tuple(typed(kinds[x]).shape if x in kinds else None for x in op.inputs)
-    try:
-        found = infer(replace(op, input_shapes=shapes))
-    except InputError:
-        return
+    op, shapes = result_shapes(node, lambda x: shape_of(kinds.get(x)), values, versions)
     shape_like = type_facts(op.type).like
     place = 0 if shape_like is None else shape_like.typed
     like = kinds.get(op.inputs[place]) if op.has(place) else None
-    for n, (name, shape) in enumerate(zip(op.outputs, found, strict=True)):
+    for n, (name, shape) in enumerate(zip(op.outputs, shapes, strict=False)):
         element = like.tensor_type.elem_type if like is not None else 0
         if op.type == "NonZero" or (n and op.type == "MaxPool"):
             element = onnx.TensorProto.INT64
         if name and (shape is not None or element):
             yield name, onnx.helper.make_tensor_type_proto(element, shape)
+
+
+def result_shapes(
+    node: NodeProto,
+    shape: Callable[[str], Shape | None],
+    values: Mapping[str, Array],
+    versions: Mapping[str, int],
+) -> tuple[Op, list[Shape | None]]:
+    """Return a node as an op, and what is known of the shape of each result by this op alone."""
+    own = copied(node)
+    own.domain = "" if node.domain == UNREAD else node.domain
+    op = op_of(own, versions, values)
+    if op.type == "ConstantOfShape" and op.inputs[0] in values:
+        return op, [tuple(values[op.inputs[0]].tolist())]
+    try:
+        return op, infer(replace(op, input_shapes=tuple(map(shape, op.inputs))))
+    except InputError:
+        return op, []
 
 
 VECTORS = {"Pad": {3}, "Resize": {2, 3}, "Slice": {3, 4}}

@@ -30,9 +30,11 @@ from layoutopt.onnx.folding import (
     Known,
     KnownSizes,
     computed,
-    shape_value,
 )
-from layoutopt.onnx.inference import count_from_the_first, with_shapes
+from layoutopt.onnx.inference import (
+    count_from_the_first,
+    with_shapes,
+)
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import NetworkNames, rename, unshadow
 from layoutopt.onnx.protobuf import (
@@ -613,27 +615,24 @@ class _Simplifier:
         """Put results that are known in the place of the nodes that compute them."""
         results: dict[str, NDArray[Any]] = {}
         fixed = {value.name for value in graph.output} | self.pinned
-        sizes = KnownSizes(self.types, scope.values)
-        sizes.add(graph.node)
+        sizes = KnownSizes(self.model, self.types, scope.constants, dict(scope.values))
         gone = set()
         for k, node in enumerate(graph.node):
             self._settle_reshape(graph, node, sizes)
-            self._settle_range(graph, node, scope)
-            value = sizes.numbers(node.output[0])
-            if node.op_type == "Size" and self.keys.is_standard(node):
-                value = shape_value(node, shape_of(self.types.get(node.input[0])))
-            if value is not None:
-                results[node.output[0]] = value
+            self._settle_range(graph, node, sizes)
+            value = sizes.add(node)
+            if value is not None and self._fits(node.output[0], value):
+                results[node.output[0]] = sizes.find(node.output[0], value)
                 scope.constants[node.output[0]] = Known(_kind(value), value.shape, True)
                 gone.add(k)
         constants = {} if self.model.training_info else scope.constants  # which it may change
         tensors = {x.name: x for x in graph.initializer}
-        local = {n: x for n, x in constants.items() if x.own or n in scope.values}
+        local = {n: x for n, x in constants.items() if x.own or n in sizes.values}
         parts, numbers = Folding(graph.node, local, self.types, fixed, self.barred).parts()
 
         def value_of(name: str) -> NDArray[Any]:
-            if name in results or name in scope.values:
-                return results[name] if name in results else scope.values[name]
+            if name in sizes.values:
+                return sizes.values[name]
             constant = self.weights.get(name) or tensors.get(name)
             return read_values(constant or next(n for n in graph.node if name in n.output), name)
 
@@ -675,16 +674,19 @@ class _Simplifier:
         target = sizes.reshape_target(node) if self.keys.is_standard(node) else None
         if target is not None:
             node.input[1] = self._new_constant(graph, f"{node.input[1]}_value", target)
+            sizes.find(node.input[1], target)
             self.again = True
 
-    def _settle_range(self, graph: GraphProto, node: NodeProto, scope: _Outside) -> None:
+    def _settle_range(self, graph: GraphProto, node: NodeProto, sizes: KnownSizes) -> None:
         """Let a Range read scalars where runtimes refuse rows of one number that are constant."""
         if node.op_type != "Range" or not self.keys.is_standard(node):
             return
         for k, given in enumerate(node.input):
-            value = scope.values.get(given)
+            value = sizes.values.get(given)
             if value is not None and value.ndim and value.size == 1:
-                node.input[k] = self._new_constant(graph, f"{given}_value", value.reshape(()))
+                value = value.reshape(())
+                node.input[k] = self._new_constant(graph, f"{given}_value", value)
+                sizes.find(node.input[k], value)
                 self.again = True
 
     def _fits(self, name: str, value: object) -> bool:

@@ -16,6 +16,8 @@ from layoutopt.certify.conversion import Asked, certify, check_certificate
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.rules.op import Op
 from layoutopt.io.certificate import certificate_bytes
+from layoutopt.onnx import simplify
+from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.running import Outputs
 from layoutopt.onnx.simplify import simplified
 from layoutopt.onnx.source import read_model
@@ -210,6 +212,28 @@ def test_cycles_are_refused_in_a_line() -> None:
     for read in (read_model, simplified):
         with pytest.raises(InputError, match="Add 'a': it reads 'b', and nodes there form a cycle"):
             read(model)
+
+
+def test_sizes_are_followed_through_any_number_of_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is computed with the sizes of one layer tells those of the next without inference."""
+    asked = list[None]()
+
+    def counted(model: ModelProto) -> ModelProto:
+        asked.append(None)
+        return with_shapes(model)
+
+    monkeypatch.setattr(simplify, "with_shapes", counted)
+    layers = " ".join(
+        f"s{k} = Shape(x{k}) h{k} = Gather(s{k}, zero) d{k} = Div(h{k}, two) m{k} = Mod(h{k}, two) "
+        f"v{k} = Sub(d{k}, m{k}) c{k} = Concat<axis=0>(v{k}, rest) r{k} = Reshape(x{k}, c{k}) "
+        f"x{k + 1} = Relu(r{k})"
+        for k in range(6)
+    )
+    text = f"g (float[64,1] x) => (float[m,n] y) {{ x0 = Relu(x) {layers} y = Relu(x6) }}"
+    given = {name: np.array(value) for name, value in (("zero", [0]), ("two", [2]), ("rest", [-1]))}
+    left = simplified(network(text, given)).model.graph.node
+    assert [node.op_type for node in left] == ["Relu", *["Reshape", "Relu"] * 6, "Relu"]
+    assert len(asked) <= 3
 
 
 # Reshapes that follow each other become one, or none
