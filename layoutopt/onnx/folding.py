@@ -24,7 +24,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import sliced
 from layoutopt.conversion.rules.operator import FoldingEffort
 from layoutopt.conversion.rules.registry import type_facts
-from layoutopt.graphs.ops import Array, Shape, size
+from layoutopt.graphs.ops import Array, size
 from layoutopt.layout.factors import Shape as AnyShape
 from layoutopt.layout.factors import elements_of, numbers_of
 from layoutopt.layout.reshape import written_sizes
@@ -47,27 +47,27 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
 
-def fold(model: ModelProto, shapes: Mapping[str, Shape]) -> bool:
+def fold(model: ModelProto, types: Mapping[str, TypeProto | None]) -> bool:
     """Replace nodes that compute shapes by constants; return whether there were any.
+
+    What follows for ``types``, those of all tensors of the graph, is filled in.
 
     A node computes shapes if it is ``Shape`` or ``Size`` of a tensor of known shape, if all that
     it computes with are such results and constants, or if its result is needed where only
     structure is: as axes, bounds or sizes.  What computes with weights alone stays.
     """
-    values = known_values(model.graph)
-    candidates = _structural(model.graph) | _of_shapes(model.graph, values)
-    folded = {}
-    for k, node in enumerate(model.graph.node):
+    graph, values = model.graph, known_values(model.graph)
+    candidates = _structural(graph) | _of_shapes(graph, values)
+    sizes, folded = KnownSizes(model, types, {}, values), dict[int, Arrays]()
+    for k, node in enumerate(graph.node):
+        value = sizes.add(node)
         if k in candidates:
-            results = _evaluated(model, node, values, shapes)
-            if results is not None:
-                folded[k] = results
-                values.update(results)
+            known = sizes.computed(node) if value is None else {node.output[0]: value}
+            if known is not None:
+                folded[k] = {name: sizes.find(name, found) for name, found in known.items()}
     if folded:
-        nodes = [
-            new for k, node in enumerate(model.graph.node) for new in _kept(node, folded.get(k))
-        ]
-        set_items(model.graph.node, nodes)
+        nodes = [new for k, node in enumerate(graph.node) for new in _kept(node, folded.get(k))]
+        set_items(graph.node, nodes)
     return bool(folded)
 
 
@@ -104,30 +104,6 @@ def _of_shapes(graph: GraphProto, values: Mapping[str, Array]) -> set[int]:
             found.add(k)
             derived.update(node.output)
     return found
-
-
-def _evaluated(
-    model: ModelProto, node: NodeProto, values: Mapping[str, Array], shapes: Mapping[str, Shape]
-) -> dict[str, Array] | None:
-    """Return a node's outputs by name, or nothing if they are not known or not small."""
-    if node.op_type in ("Shape", "Size") and is_standard(node.domain):
-        value = shape_value(node, shapes.get(node.input[0]))
-        return None if value is None else {node.output[0]: value}
-    inputs = {name: values.get(name) for name in node.input if name}
-    known = type_facts(type_of(node))
-    barred = known.random or known.takes_room
-    barred = barred or any(bodies(node)) or not is_standard(node.domain)
-    small = known.shrinks or all(
-        name in shapes and size(shapes[name]) <= SMALL for name in node.output if name
-    )
-    if barred or not small or any(x is None for x in inputs.values()):
-        return None
-    results = run_alone(model, node, {k: v for k, v in inputs.items() if v is not None})
-    if results is None:
-        return None
-    names = filter(None, node.output)
-    named = {k: np.asarray(v) for k, v in zip(names, results, strict=True)}
-    return named if all(v.size <= SMALL for v in named.values()) else None
 
 
 def run_alone(
@@ -421,12 +397,12 @@ class KnownSizes:
         if not is_standard(node.domain) or not node.input or len(node.output) != 1:
             return None
         entries, kind = self._result(node), self.types.get(node.output[0])
-        element = type_name(kind.tensor_type.elem_type) if kind is not None else ""
         if entries is None or entries.size > SMALL:
-            return self._whole_number(node) if element in INTEGERS else None
+            return None
         self.entries[node.output[0]] = entries
         if not all(isinstance(size, int) for size in entries.reshape(-1)):
             return None
+        element = type_name(kind.tensor_type.elem_type) if kind is not None else ""
         return entries.astype(element if element in INTEGERS else "int64")
 
     def _tell(self, node: NodeProto) -> None:
@@ -446,14 +422,32 @@ class KnownSizes:
         known = self.values.get(name, self.constants.get(name))
         return shape_of(self.types.get(name)) if known is None else known.shape
 
-    def _whole_number(self, node: NodeProto) -> NDArray[Any] | None:
+    def whole_number(self, node: NodeProto) -> NDArray[Any] | None:
         """Return a small result in whole numbers that is computed from known values."""
-        known = node.op_type == "Size" or all(x in self.values for x in node.input if x)
-        if not known or not _may(node):
+        kind = self.types.get(node.output[0])
+        whole = kind is not None and type_name(kind.tensor_type.elem_type) in INTEGERS
+        found = self.computed(node) if whole and len(node.output) == 1 and _may(node) else None
+        return None if found is None else found[node.output[0]]
+
+    def computed(self, node: NodeProto) -> Arrays | None:
+        """Return a node's results by name, or nothing if they are not known or not small."""
+        if node.op_type in ("Shape", "Size") and is_standard(node.domain):
+            value = shape_value(node, self._shape(node.input[0]))
+            return None if value is None else {node.output[0]: value}
+        inputs = {name: self.values[name] for name in node.input if name in self.values}
+        known, names = type_facts(type_of(node)), [*filter(None, node.output)]
+        barred = known.random or known.takes_room
+        barred = barred or any(bodies(node)) or not is_standard(node.domain)
+        if barred or len(inputs) < len({*node.input} - {""}):
             return None
-        every = ((x, numbers_of(self._shape(x))) for x in (*node.input, *node.output))
-        sizes = {x: n for x, n in every if n is not None}
-        return (_evaluated(self.model, node, self.values, sizes) or {}).get(node.output[0])
+        counts = [elements_of(self._shape(name)) for name in names]
+        if not known.shrinks and any(count is None or count > SMALL for count in counts):
+            return None
+        results = run_alone(self.model, node, inputs)
+        if results is None:
+            return None
+        named = {k: np.asarray(v) for k, v in zip(names, results, strict=True)}
+        return named if all(v.size <= SMALL for v in named.values()) else None
 
     def reshape_target(self, node: NodeProto) -> NDArray[np.int64] | None:
         """Return the constant that a Reshape may take for a shape that is partly open.

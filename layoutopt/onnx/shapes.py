@@ -83,9 +83,10 @@ def with_known_shapes(model: ModelProto) -> ShapedModel:
     while True:
         model = with_shapes(model)
         graph = model.graph
-        sizes = {name: numbers_of(shape_of(kind)) for name, kind in own_types(graph).items()}
-        shapes = {name: shape for name, shape in sizes.items() if shape is not None}
-        if not fold(model, shapes):
+        types = own_types(graph)
+        if not fold(model, types):
+            sizes = {name: numbers_of(shape_of(kind)) for name, kind in types.items()}
+            shapes = {name: shape for name, shape in sizes.items() if shape is not None}
             values = (*graph.value_info, *graph.output)
             others = {x.name for x in values if x.type.WhichOneof("value") in NO_TENSORS}
             return ShapedModel(model, shapes, known_values(model.graph), others)

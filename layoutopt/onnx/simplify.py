@@ -621,6 +621,8 @@ class _Simplifier:
             self._settle_reshape(graph, node, sizes)
             self._settle_range(graph, node, sizes)
             value = sizes.add(node)
+            if value is None:
+                value = sizes.whole_number(node)
             if value is not None and self._fits(node.output[0], value):
                 results[node.output[0]] = sizes.find(node.output[0], value)
                 scope.constants[node.output[0]] = Known(_kind(value), value.shape, True)
