@@ -423,9 +423,10 @@ class KnownSizes:
         return shape_of(self.types.get(name)) if known is None else known.shape
 
     def whole_number(self, node: NodeProto) -> NDArray[Any] | None:
-        """Return a small result in whole numbers that is computed from known values."""
+        """Return a small result in whole numbers that is computed from known values, not copied."""
         kind = self.types.get(node.output[0])
         whole = kind is not None and type_name(kind.tensor_type.elem_type) in INTEGERS
+        whole &= node.op_type != "Identity"  # which outputs that are constants are made by
         found = self.computed(node) if whole and len(node.output) == 1 and _may(node) else None
         return None if found is None else found[node.output[0]]
 
