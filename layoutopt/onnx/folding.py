@@ -407,8 +407,10 @@ class KnownSizes:
 
     def _tell(self, node: NodeProto) -> None:
         """Tell what follows for the shapes of results, where more is known of what a node reads."""
+        if self.told.isdisjoint(node.input):
+            return
         versions = versions_of(self.model)
-        if self.told.isdisjoint(node.input) or versions[""] < SINCE_AXES_FROM_THE_LAST:
+        if versions.get("", SINCE_AXES_FROM_THE_LAST) < SINCE_AXES_FROM_THE_LAST:
             return
         op, shapes = result_shapes(node, self._shape, self.values, versions)
         for name, shape in zip(op.outputs, shapes, strict=False):
