@@ -40,7 +40,7 @@ SLOW = Path(__file__).with_name("slow.txt")
 ``long`` stands behind those that take :data:`LONG` or more.
 """
 
-LONG = 4.0
+LONG = 3.0
 """Seconds for all parameters of a test, beside other tests."""
 
 
