@@ -1,9 +1,8 @@
 """Labelling problems: reduce, split, close each part; with order rules, put together in between.
 
 A problem without order rules is solved in order of cost: contraction, components, two alternatives
-by minimum cut, small treewidth by dynamic programming, shared columns, isolating cuts, the
-relaxation by message passing; and on what that leaves open branch and bound, HiGHS and CP-SAT, in
-turns.
+by minimum cut, small treewidth by dynamic programming, shared columns, the relaxation by message
+passing; and on what that leaves open branch and bound, HiGHS and CP-SAT, in turns.
 
 With order rules, parts where no cycle can arise are solved alone.  The others are *coupled*: an arc
 between two barriers is open or closed for all of them alike.  A master problem proposes an order of
@@ -30,7 +29,7 @@ from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result
 from layoutopt.network.components import strong_components
 from layoutopt.network.contraction import contract
-from layoutopt.network.cuts import best_of_two, isolating_cuts
+from layoutopt.network.cuts import best_of_two
 from layoutopt.network.elimination import eliminate
 from layoutopt.network.problem import (
     IntArray,
@@ -101,22 +100,18 @@ def solve_part(part: Labelling, limits: Limits, start: IntArray) -> Result:
         return simple_answer(part, limits, start)
     shared = share_columns(part, limits, start)
     if shared is None:
-        return _reduced(part, limits, start)
+        return _in_units(part, limits, start)
     value, bound = int(shared.objective or 0), int(shared.bound or 0)
     if limits.close(value, bound):
         return shared
-    result = _reduced(part, limits, shared.labelling)
+    result = _in_units(part, limits, shared.labelling)
     value, bound = int(result.objective or 0), min(bound, int(result.bound or 0))
     stopped = Stopped.FINISHED if value == bound else result.stopped
     return replace(result, bound=bound, stopped=stopped)
 
 
-def _reduced(part: Labelling, limits: Limits, start: IntArray) -> Result:
-    """Solve a part by isolating cuts, and what these leave by the relaxation and by search."""
-    fixed = isolating_cuts(part, limits)
-    if fixed.problem.nodes < part.nodes:
-        inner = solve_parts(fixed.problem, limits.beside(fixed.constant), fixed.project(start))
-        return fixed.restore_result(inner)
+def _in_units(part: Labelling, limits: Limits, start: IntArray) -> Result:
+    """Solve a part in a unit that divides all numbers, rounded where they are too large still."""
     unit = math.gcd(*part.weights.tolist(), *part.rewards.tolist()) or 1
     small = _scaled(part, unit)
     close = _closed if fits(small) or small.total() < ROUNDED_FROM else _rounded
@@ -127,13 +122,8 @@ def _reduced(part: Labelling, limits: Limits, start: IntArray) -> Result:
 
 def left_over(problem: Labelling) -> list[Labelling]:
     """Return the parts that no reduction closes: those that bounds and search are needed for."""
-    found = []
-    for part in split(contract(problem).problem).parts:
-        if (best_of_two(part) or eliminate(part)) is not None:
-            continue
-        fixed = isolating_cuts(part).problem
-        found += left_over(fixed) if fixed.nodes < part.nodes else [part]
-    return found
+    parts = split(contract(problem).problem).parts
+    return [part for part in parts if (best_of_two(part) or eliminate(part)) is None]
 
 
 def simple_answer(part: Labelling, limits: Limits, start: IntArray) -> Result:

@@ -4,60 +4,30 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.result import Result
 from layoutopt.network import CostTable, Domain, Network, cuts
 from layoutopt.network.builder import CostRows as Given
-from layoutopt.network.contraction import contract
 from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.cuts import (
     best_of_two,
     cut_part,
     cuttable,
-    fix,
-    isolating_cuts,
     roof,
     two_labels,
 )
 from layoutopt.network.elimination import eliminate
-from layoutopt.network.problem import Labelling, restored_names
-from tests.laws.reductions import APART, TRIANGLE, problems, rewards_of, sound
+from layoutopt.network.problem import Labelling
+from tests.laws.reductions import APART, TRIANGLE, problems
 from tests.network.costs.cases import cost, left_optimum, opened, stated, work_on
 from tests.network.costs.cases import random_problem as random_tables
 from tests.network.oracle import best as least
-from tests.support import allowed, labelling, optimum, random_labels, random_problem, worth
-
-
-def test_isolating_cuts_keep_the_optimum() -> None:
-    """On 400 random problems the optimum stays, and every labelling comes back as good."""
-    shrunk = 0
-    for problem in problems(400):
-        reduced = isolating_cuts(problem)
-        sound(reduced)
-        shrunk += reduced.problem.nodes < problem.nodes
-    assert shrunk > 80
-
-
-def test_chained_reductions_keep_the_optimum() -> None:
-    """Contraction after cuts after contraction is still exact, restored step by step."""
-    for problem in problems(300):
-        one = contract(problem)
-        two = isolating_cuts(one.problem)
-        three = contract(two.problem)
-        constants = one.constant + two.constant + three.constant
-        assert constants + optimum(three.problem) == optimum(problem)
-        result = Result(bound=7, labelling=random_labels(three.problem, 0))
-        for step in (three, two, one):
-            result = step.restore_result(result)
-        assert result.bound == 7 + constants
-        assert result.objective == problem.value(result.labelling)
+from tests.support import allowed, labelling, optimum, worth
 
 
 @pytest.mark.parametrize("solve", [best_of_two, eliminate], ids=lambda f: f.__name__)
@@ -74,78 +44,6 @@ def test_solvers_by_reduction_are_exact(solve: Callable[[Labelling], Result | No
         assert worth(problem, result.labelling.tolist()) == best
         assert allowed(problem, result.labelling.tolist())
     assert solved > 40
-
-
-def gains(problem: Labelling, label: int) -> list[int | None]:
-    """Return what each node gains by a label instead of its next best, ``None`` if banned."""
-    rewards, banned = rewards_of(problem), set(map(tuple, problem.banned.tolist()))
-    found: list[int | None] = []
-    for u in range(problem.nodes):
-        others = [rewards.get((u, m), 0) for m in range(problem.labels) if m != label]
-        best = max([0, *others])
-        found.append(None if (u, label) in banned else rewards.get((u, label), 0) - best)
-    return found
-
-
-def best_nodes(problem: Labelling, label: int) -> set[int]:
-    """Return the nodes of all sets that gain most by a label, less the edges that leave."""
-    gain = gains(problem, label)
-    if all(g is None or g <= 0 for g in gain) and any(g is None or g < 0 for g in gain):
-        return set()  # such labels are passed over
-    worths: dict[frozenset[int], int] = {}
-    ends = list(zip(problem.edges.tolist(), problem.weights.tolist(), strict=True))
-    for inside in subsets([u for u, g in enumerate(gain) if g is not None]):
-        kept = sum(gain[u] or 0 for u in inside)
-        worths[inside] = kept - sum(w for (u, v), w in ends if (u in inside) != (v in inside))
-    top = max(worths.values())
-    return {u for inside, worth in worths.items() if worth == top for u in inside}
-
-
-def subsets(nodes: list[int]) -> Iterator[frozenset[int]]:
-    """Yield all sets of some nodes."""
-    for bits in range(2 ** len(nodes)):
-        yield frozenset(u for k, u in enumerate(nodes) if bits >> k & 1)
-
-
-def test_all_best_sets_are_fixed() -> None:
-    """Isolating cuts fix the nodes of every label's best sets, no more and no fewer."""
-    some = 0
-    for seed in range(300):
-        given = random_problem(seed, 5, 3, negative=True, bans=seed % 2 == 0)
-        problem = replace(given, weights=np.abs(given.weights))
-        for u, label in problem.banned.tolist():  # what is banned earns nothing
-            at = (problem.reward_at != (u, label)).any(axis=1)
-            problem = replace(problem, reward_at=problem.reward_at[at], rewards=problem.rewards[at])
-        fixed = set().union(*(best_nodes(problem, label) for label in range(problem.labels)))
-        reduced = isolating_cuts(problem)
-        assert set(range(problem.nodes)) - set(reduced.kept.tolist()) == fixed
-        some += 0 < len(fixed) < problem.nodes
-    assert some > 20
-
-
-@pytest.mark.parametrize(("more", "kept"), [(3, [0]), (4, [])])
-def test_rewards_that_floats_do_not_tell_apart(more: int, kept: list[int]) -> None:
-    """A reward of 2^54 + 3 instead of 2^54 does not weigh up an edge of 4; one more does."""
-    rewards = {(0, 0): 2**54 + more, (0, 1): 2**54, (1, 2): 10}
-    assert isolating_cuts(labelling(2, 3, {(0, 1): 4}, rewards)).kept.tolist() == kept
-
-
-def test_labels_that_earn_most_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With work for one label only, that is label 2, which earns 5; label 0 earns 2 + 2."""
-    problem = labelling(3, 3, {(0, 1): 1}, {(0, 0): 2, (2, 0): 2, (1, 2): 5})
-    for work, kept in [(4, [0, 1, 2]), (5, [0, 2]), (10, []), (15, [])]:
-        monkeypatch.setattr(cuts, "WORK", work)
-        reduced = isolating_cuts(problem)
-        assert reduced.kept.tolist() == kept
-        sound(reduced)
-
-
-def test_isolating_cuts_by_hand() -> None:
-    """Time is looked at before each label; without rewards all take one, unless it is banned."""
-    reduced = isolating_cuts(labelling(3, 3, TRIANGLE, APART | {(0, 0): 9}), Limits(deadline=0.0))
-    assert (reduced.problem.nodes, reduced.constant) == (3, 0)
-    assert isolating_cuts(labelling(3, 2, TRIANGLE)).problem.nodes == 0
-    assert isolating_cuts(labelling(3, 1, TRIANGLE, {}, [(1, 0)])).problem.nodes == 3
 
 
 def test_what_is_not_for_two_labels() -> None:
@@ -169,59 +67,6 @@ def test_what_is_not_for_two_labels() -> None:
         result = best_of_two(problem)
         assert result is not None
         assert result.labelling.dtype.kind == "i"
-
-
-def test_fixing_keeps_values() -> None:
-    """For any decision and any labels of the rest, both problems agree on the value."""
-    for seed, problem in enumerate(problems(300)):
-        whole = random_labels(problem, seed)
-        keep = np.random.default_rng(seed).random(problem.nodes) < 0.5
-        reduced = fix(problem, np.where(keep, -1, whole))
-        labels = random_labels(reduced.problem, seed + 1)
-        back = reduced.restore(labels)
-        assert (back[~keep] == whole[~keep]).all()
-        expected = problem.value(back)
-        fresh_met = set((back[~keep]).tolist()) & set((back[keep]).tolist())
-        if all(label < problem.labels for label in fresh_met):
-            assert reduced.constant + reduced.problem.value(labels) == expected
-
-
-@pytest.mark.parametrize(("bound", "expected"), [(None, None), (2, 4), (0, 2)])
-def test_bounds_and_reasons_are_handed_on(bound: int | None, expected: int | None) -> None:
-    """An unknown bound stays unknown, a known one grows by the constant; the reason stays.
-
-    Nodes 0 and 1 of the triangle take label 0, which earns 1 + 1; node 2 takes its own.
-    """
-    reduced = fix(labelling(3, 3, TRIANGLE, APART), np.array([0, 0, -1]))
-    given = Result(objective=1, bound=bound, labelling=np.array([2]), stopped=Stopped.TIME_LIMIT)
-    result = reduced.restore_result(given)
-    assert (result.objective, result.bound, result.stopped) == (3, expected, Stopped.TIME_LIMIT)
-    assert result.labelling.tolist() == [0, 0, 2]
-
-
-def test_projected_labels_agree_where_they_did() -> None:
-    """Named labels stay; nodes that share a fresh one share one still, and no others do.
-
-    Of three named labels, 3 is the fresh one of the first node that was kept, node 1.
-    """
-    shared = apart = 0
-    for seed, problem in enumerate(problems(300)):
-        keep = np.random.default_rng(seed).random(problem.nodes) < 0.7
-        reduced = fix(problem, np.where(keep, -1, 0))
-        labels = random_labels(problem, seed)
-        projected = reduced.project(labels)
-        assert projected is not None
-        own, named = labels[reduced.kept], labels[reduced.kept] < problem.labels
-        assert (projected[named] == own[named]).all()
-        assert (projected[~named] >= problem.labels).all()
-        same = own[:, None] == own
-        assert ((projected[:, None] == projected) == same).all()
-        shared += bool(np.triu(same[~named][:, ~named], 1).any())
-        apart += not same[~named][:, ~named].all()
-    assert shared > 30
-    assert apart > 30
-    kept = np.array([1, 5, 6, 9])
-    assert restored_names(np.array([0, 3, 4, 2]), kept, 3).tolist() == [0, 3 + 1, 3 + 5, 2]
 
 
 SAME: Given = ((0, 1), (1, 0))

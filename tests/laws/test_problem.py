@@ -10,9 +10,18 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from layoutopt.base.result import Result, Stopped
 from layoutopt.network import components as module
 from layoutopt.network.components import components, strong_components
-from layoutopt.network.problem import Labelling, fresh_needed, reward_table, split, take
+from layoutopt.network.problem import (
+    Labelling,
+    Reduction,
+    fresh_needed,
+    restored_names,
+    reward_table,
+    split,
+    take,
+)
 from tests.laws.reductions import APART, TRIANGLE, problems, rewards_of
 from tests.support import allowed, labelling, optimum, random_labels, worth
 
@@ -128,6 +137,46 @@ def test_what_is_taken() -> None:
         assert sum(values) == problem.value(labels)
         both += all(half.nodes for half in halves)
     assert both > 40
+
+
+@pytest.mark.parametrize(("bound", "expected"), [(None, None), (2, 4), (0, 2)])
+def test_bounds_and_reasons_are_handed_on(bound: int | None, expected: int | None) -> None:
+    """An unknown bound stays unknown, a known one grows by the constant; the reason stays.
+
+    Nodes 0 and 1 of the triangle take label 0, which earns 1 + 1; node 2 takes its own.
+    """
+    whole = labelling(3, 3, TRIANGLE, APART)
+    kept = np.array([2])
+    reduced = Reduction(whole, take(whole, kept), 2, kept, lambda own: np.append([0, 0], own))
+    given = Result(objective=1, bound=bound, labelling=np.array([2]), stopped=Stopped.TIME_LIMIT)
+    result = reduced.restore_result(given)
+    assert (result.objective, result.bound, result.stopped) == (3, expected, Stopped.TIME_LIMIT)
+    assert result.labelling.tolist() == [0, 0, 2]
+
+
+def test_projected_labels_agree_where_they_did() -> None:
+    """Named labels stay; nodes that share a fresh one share one still, and no others do.
+
+    Of three named labels, 3 is the fresh one of the first node that was kept, node 1.
+    """
+    shared = apart = 0
+    for seed, problem in enumerate(problems(300)):
+        kept = np.flatnonzero(np.random.default_rng(seed).random(problem.nodes) < 0.7)
+        reduced = Reduction(problem, take(problem, kept), 0, kept, lambda own: own)
+        labels = random_labels(problem, seed)
+        projected = reduced.project(labels)
+        assert projected is not None
+        own, named = labels[kept], labels[kept] < problem.labels
+        assert (projected[named] == own[named]).all()
+        assert (projected[~named] >= problem.labels).all()
+        same = own[:, None] == own
+        assert ((projected[:, None] == projected) == same).all()
+        shared += bool(np.triu(same[~named][:, ~named], 1).any())
+        apart += not same[~named][:, ~named].all()
+    assert shared > 30
+    assert apart > 30
+    kept = np.array([1, 5, 6, 9])
+    assert restored_names(np.array([0, 3, 4, 2]), kept, 3).tolist() == [0, 3 + 1, 3 + 5, 2]
 
 
 def test_nodes_keep_their_order() -> None:

@@ -18,12 +18,9 @@ from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits, Progress, Stopped
 from layoutopt.base.result import Result, Status
 from layoutopt.network import elimination, parts
-from layoutopt.network.contraction import contract
-from layoutopt.network.cuts import isolating_cuts
 from layoutopt.network.parts import _searched, left_over, simple_answer, solve_part, solve_parts
-from layoutopt.network.problem import Labelling, split
+from layoutopt.network.problem import Labelling
 from layoutopt.network.solvers import relaxation
-from layoutopt.network.solvers.formulation import by_highs
 from layoutopt.network.solvers.relaxation import (
     Ascent,
     _restored,
@@ -171,22 +168,6 @@ def test_turns_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[0][2]
 
 
-def test_messages_after_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages of larger parts, of which isolating cuts decide a part, hold as well."""
-    monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
-    decided = 0
-    for seed, nodes in [(13, 30), (26, 30), (41, 30), (13, 60), (58, 60)]:
-        problem = hard_problem(seed, nodes, 3)
-        [part] = split(contract(problem).problem).parts
-        decided += isolating_cuts(part).constant
-        heard: list[Progress] = []
-        result = solve_parts(problem, Limits(tell=heard.append))
-        held(problem, result, int(by_highs(problem, Limits(), None).objective or 0), heard)
-        assert heard
-        assert result.status is Status.OPTIMAL
-    assert decided > 100
-
-
 def test_gaps_of_parts_add_up_to_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts that stop at a gap make a whole within the gap, debts and constants included."""
     monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
@@ -291,7 +272,7 @@ def test_shared_columns_bound(monkeypatch: pytest.MonkeyPatch, idle: bool) -> No
     monkeypatch.setattr(relaxation, "DISTANCES", (0, 1, 2))
     monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
     if idle:
-        monkeypatch.setattr(parts, "_reduced", simple_answer)
+        monkeypatch.setattr(parts, "_in_units", simple_answer)
     closed = 0
     for seed in range(15):
         problem, heard = sparse(seed), list[Progress]()
