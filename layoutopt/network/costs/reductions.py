@@ -318,18 +318,16 @@ WORK_LIMIT = 2**24  # largest sum of the sizes of all its tables
 NEVER = 2**60  # stands for forbidden there; sums are cut back to it
 
 
-def eliminate(
-    work: Work, limits: Limits, table: int = TABLE_LIMIT, total: int = WORK_LIMIT
-) -> list[int] | None:
+def eliminate(work: Work, limits: Limits) -> list[int] | None:
     """Return an optimal labelling of what is left, or ``None`` if tables would be too large.
 
-    ``table`` and ``total`` limit the largest table, and the sum of all tables, in entries.  Raises
-    ``Infeasible`` if no labelling is allowed.
+    Raises ``Infeasible`` if no labelling is allowed.
     """
     if 2 * work.size() >= NEVER:
         return None
     widths = {u: len(work.labels(u)) for u in work.left()}
-    scopes = narrow_order({u: set(work.near[u]) for u in widths}, widths, table, total)
+    near = {u: set(work.near[u]) for u in widths}
+    scopes = narrow_order(near, widths, TABLE_LIMIT, WORK_LIMIT)
     if scopes is None:
         return None
     found = minimise(scopes, widths, factors_of(work)[0], limits, NEVER)

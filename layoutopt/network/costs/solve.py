@@ -151,11 +151,7 @@ SCALE = 720720
 
 SCALED = 2**50  # scaled costs of a part add up to about this, or less
 
-LARGE_TABLE, LARGE_TOTAL = 2**23, 2**29
-"""Entries of tables that may be eliminated before there is search."""
-
-LARGE_BYTES = 2**30
-"""Memory that this may take: a few of the largest tables at a time, and a byte for each entry."""
+BRANCHING = 2**30  # bytes of memory that must be available for branching
 
 CELLS, MOST_CELLS = 50_000, 200_000
 """Most entries of tables that an LP solver relaxes, before dual ascent and after it."""
@@ -506,19 +502,14 @@ def rebuild(work: Work, labels: list[int], limits: Limits) -> list[int]:
 
 
 def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
-    """Eliminate with large tables if that helps, else search by branching and CP-SAT in turns."""
+    """Search by branching and CP-SAT in turns."""
     limits.report("search", _worth(part, start), part.bound())
-    free = available_memory()
-    large = limits.counted > TURN and (free is None or free > LARGE_BYTES)
-    if large:
-        exact = eliminate(part, limits, LARGE_TABLE, LARGE_TOTAL)
-        if exact is not None:
-            return FoundLabels(exact, int(part.value(exact)))
     from layoutopt.network.solvers.cpsat import solve_programme
 
     written, best, bound = write(part, sparse=True), _better(part, start), int(part.bound())
     small, unit = coarse(written.given.programme)
-    effort, branches = TURN, large
+    free = available_memory()
+    effort, branches = TURN, limits.counted > TURN and (free is None or free > BRANCHING)
     while True:  # where there is no branching, CP-SAT has a single turn without end
         turn, found = limits, None
         if branches:

@@ -99,10 +99,9 @@ def unreduced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def barred(unreduced: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bar large tables too, so that dual ascent, relaxation, polishing and CP-SAT remain."""
+    """Bar branching too, so that dual ascent, relaxation, polishing and CP-SAT remain."""
     monkeypatch.setattr(solve, "CELLS", -1)
     monkeypatch.setattr(solve, "_branch", lambda *_: None)
-    monkeypatch.setattr(solve, "LARGE_TABLE", 0)
 
 
 @pytest.mark.usefixtures("barred")
@@ -268,7 +267,6 @@ def test_points_of_programmes_are_told_as_costs() -> None:
 @pytest.mark.parametrize("stage", [0, 3])
 def test_branching_needs_no_programme(monkeypatch: pytest.MonkeyPatch, stage: int) -> None:
     """Random problems of a few nodes are solved, or proved infeasible, before CP-SAT is asked."""
-    monkeypatch.setattr(solve, "LARGE_TABLE", 0)
     monkeypatch.setattr(cpsat, "solve_programme", None)
     for seed in range(60):
         problem = random_problem(seed, nodes=5, wide=1 + (seed % 2) * 2**40)
@@ -287,19 +285,8 @@ def test_branching_needs_no_programme(monkeypatch: pytest.MonkeyPatch, stage: in
 
 
 @pytest.mark.usefixtures("unreduced")
-def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they solve needs no CP-SAT; where there is little memory, CP-SAT is needed."""
-    with monkeypatch.context() as patch:
-        patch.setattr(cpsat, "solve_programme", None)
-        for seed in range(40):
-            problem = random_problem(seed)
-            best, work = optimum(problem), opened(problem)
-            if work is not None and best is not None:
-                found = solve_parts(work, Limits(), None, 3)
-                assert found.labels is not None
-                assert opened(problem).value(found.labels) == best == found.bound
+def test_without_memory_there_is_no_branching(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solve, "available_memory", lambda: 2**20)
-    monkeypatch.setattr(solve, "eliminate", None)
     monkeypatch.setattr(solve, "branch_and_bound", None)
     found = solve_parts(opened(random_problem(1)), Limits(), None, 3)
     assert found.bound == optimum(random_problem(1))
