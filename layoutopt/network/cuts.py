@@ -285,33 +285,6 @@ def _open(
     return rest
 
 
-def cut_part(work: Work) -> list[int] | None:
-    """Return an optimal labelling of what is left, if a minimum cut decides all of it.
-
-    Raises ``Infeasible`` if it finds that no labelling is allowed.
-    """
-    labels = {u: work.labels(u) for u in work.left()}
-    if max(map(len, labels.values()), default=3) > 2 or 2 * work.size() >= LARGEST:
-        return None
-    place = {u: k for k, u in enumerate(labels)}
-    costs = np.full((len(labels), 2), FORBIDDEN)
-    for u, own in labels.items():
-        costs[place[u], : len(own)] = [int(work.costs[u][i]) for i in own]
-    edges = [(place[u], place[v]) for u, v, _ in work.edges()]
-    tables = np.zeros((len(edges), 2, 2), np.int64)
-    for given, (u, v, table) in zip(tables, work.edges(), strict=True):
-        rows = [[min(table[i][j], FORBIDDEN) for j in labels[v]] for i in labels[u]]
-        given[: len(labels[u]), : len(labels[v])] = rows
-    ends = np.array(edges, np.int64).reshape(-1, 2)
-    cut = roof(costs, ends, np.arange(len(edges)), tables)
-    if (cut.labels < 0).any():
-        return None
-    whole = [0] * len(work.costs)
-    for u, k in zip(labels, cut.labels.tolist(), strict=True):
-        whole[u] = labels[u][k]
-    return whole
-
-
 CAPACITIES = 2**60  # sums of capacities stay below this, so that flows fit 64 bits
 
 

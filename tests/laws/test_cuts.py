@@ -13,10 +13,9 @@ import pytest
 from layoutopt.base.result import Result
 from layoutopt.network import CostTable, Domain, Network, cuts
 from layoutopt.network.builder import CostRows as Given
-from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.costs.work import Infeasible
 from layoutopt.network.cuts import (
     best_of_two,
-    cut_part,
     cuttable,
     roof,
     two_labels,
@@ -24,7 +23,7 @@ from layoutopt.network.cuts import (
 from layoutopt.network.elimination import eliminate
 from layoutopt.network.problem import Labelling
 from tests.laws.reductions import APART, TRIANGLE, problems
-from tests.network.costs.cases import cost, left_optimum, opened, stated, work_on
+from tests.network.costs.cases import cost, left_optimum, stated
 from tests.network.costs.cases import random_problem as random_tables
 from tests.network.oracle import best as least
 from tests.support import allowed, labelling, optimum, worth
@@ -161,37 +160,6 @@ def test_large_grids_are_proved() -> None:
     assert cut is not None
     assert cost(problem, cut.labels) == cut.bound
     assert 0 < cut.labels.mean() < 1
-
-
-def test_parts_of_two_labels_are_cut() -> None:
-    """On 200 random problems with labels forbidden a cut's labelling, if any, is optimal.
-
-    Sums beyond the limit of problems, nodes of three labels and open ones are left to others.
-    """
-    found = 0
-    for seed in range(200):
-        problem = random_tables(seed, labels=3)
-        best, work = least(problem), opened(problem)
-        if work is None:
-            continue
-        try:
-            labels = cut_part(work)
-        except Infeasible:
-            assert best is None
-            continue
-        if labels is not None and best is not None:
-            assert work.value(labels) == best
-            found += 1
-    assert found > 20
-    work = work_on(stated([[0, 2], [1, 2]], [(0, 1, SAME)]))
-    assert cut_part(work) == [0, 0]
-    work.costs[0][1] = 2**57 - 4  # with 2 and 1 half of the limit, less 1
-    assert cut_part(work) == [0, 0]
-    work.costs[0][1] += 1
-    assert cut_part(work) is None
-    for problem in (stated([[0, 0, 0]]), stated([[0, 0]] * 3, RING)):
-        assert cut_part(work_on(problem)) is None
-    assert cut_part(Work([])) is None
 
 
 NEVER = cuts.FORBIDDEN

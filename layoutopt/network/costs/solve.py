@@ -23,7 +23,7 @@ from layoutopt.network.costs.reductions import (
     reduce,
 )
 from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all, work_of
-from layoutopt.network.cuts import cut_part, two_labels
+from layoutopt.network.cuts import two_labels
 from layoutopt.network.elimination import branch_and_bound
 from layoutopt.network.network import CostAnswer, Network, Proof
 from layoutopt.network.problem import IntArray
@@ -205,7 +205,7 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
         level(part)
         bound += part.constant
         unit = divide(part)
-        exact = _easy(part, limits)
+        exact = None if limits.over else eliminate(part, limits)
         if exact is None:
             hard.append((part, nodes, unit))
         else:
@@ -286,11 +286,6 @@ def divide(part: Work) -> int:
     for u, v, table in list(part.edges()):
         part.put(u, v, tables[id(table)])
     return unit
-
-
-def _easy(part: Work, limits: Limits) -> list[int] | None:
-    """Return an optimal labelling of a part, ``None`` if that is not easy."""
-    return None if limits.over else eliminate(part, limits) or cut_part(part)
 
 
 def _solve_part(part: Work, limits: Limits, start: list[int] | None, stage: int) -> FoundLabels:

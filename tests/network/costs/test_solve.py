@@ -92,7 +92,7 @@ def test_two_ways_agree_on_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def unreduced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave nothing but normal form before the stages."""
-    monkeypatch.setattr(solve, "_easy", lambda *_: None)
+    monkeypatch.setattr(solve, "eliminate", lambda *_: None)
     monkeypatch.setattr(reductions, "RULES", ((renormalise,),))
     monkeypatch.setattr(reductions, "dominate", lambda *_: [])
 
