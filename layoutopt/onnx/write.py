@@ -12,7 +12,7 @@ from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import NARROW, Op
 from layoutopt.conversion.rules.registry import operator_of
-from layoutopt.layout.factors import padded_axes
+from layoutopt.layout.factors import numbers_of, padded_axes
 from layoutopt.layout.reshape import written_sizes
 from layoutopt.onnx.attributes import is_attribute, set_attribute
 from layoutopt.onnx.equal_nodes import attributes_key
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 def fewer_reshapes(
-    graph: ConversionGraph, kept: Container[str], annotated: Iterable[str] = ()
+    graph: ConversionGraph, given: Mapping[str, Op], annotated: Iterable[str] = ()
 ) -> list[Op]:
     """Return the ops of a graph in new layouts, without reshapes of what was reshaped before.
 
-    Where only axes of size 1 move, a conversion reshapes; where two such moves meet, or one meets
-    a reshape of the network, one is enough, and none if the shape is the first one again.  Pairs
-    of ops that were there before, ``kept``, stay, and ``annotated`` results though nobody reads
-    them.
+    Where a transpose between two reshapes is gone, or one that moves only axes of size 1 became a
+    reshape, one reshape is enough, and none if the shape is the first one again.  Here Flatten,
+    Squeeze and Unsqueeze are reshapes, too.  Pairs of ops that followed each other in the
+    ``given`` network stay, and ``annotated`` results though nobody reads them.
     """
     wanted = {*graph.outputs, *annotated}
     made: dict[str, Op] = {}
@@ -45,22 +45,34 @@ def fewer_reshapes(
     found: list[Op] = []
     for op in graph.ops:
         op = replace(op, inputs=tuple(same.get(name, name) for name in op.inputs))
-        if op.type == "Reshape":
-            before = made.get(op.inputs[0])
-            own = op.name in kept and (before is None or before.name in kept)
-            wished = graph.tensors[op.outputs[0]].shape
+        if op.type in RESHAPES and op.element_type not in UNSQUEEZED:
+            before, wished = made.get(op.inputs[0]), graph.tensors[op.outputs[0]].shape
             shape = None if wished is None or 0 in wished else written_sizes(wished)
-            if before is not None and not own and shape is not None:
-                inputs = (before.inputs[0], *op.inputs[1:])
-                op = replace(op, inputs=inputs, attributes={**op.attributes, "shape": shape})
-            given = graph.tensors[op.inputs[0]].shape
-            changes = given is None or None in given or given != wished
-            if not own and op.outputs[0] not in wanted and not changes:
+            if before and shape is not None and not _followed(before, op, given):
+                op = _reshape(op, before.inputs[0], shape)
+            source = graph.tensors[op.inputs[0]].shape
+            source = numbers_of(source) if op.name in given else source
+            changes = source is None or None in source or source != wished
+            if op.outputs[0] not in wanted and not changes:
                 same[op.outputs[0]] = op.inputs[0]
                 continue
             made[op.outputs[0]] = op
         found.append(op)
     return _read_views(found, wanted)
+
+
+def _followed(before: Op, op: Op, given: Mapping[str, Op]) -> bool:
+    """Return whether an op reads a result of another one in the given network, too."""
+    first, second = given.get(before.name), given.get(op.name)
+    return bool(first and second and first.outputs[0] == second.inputs[0])
+
+
+def _reshape(op: Op, source: str, shape: tuple[int, ...]) -> Op:
+    """Return a reshape of ``source`` with the result of another op."""
+    if op.type == "Reshape":
+        attributes = {**op.attributes, "shape": shape}
+        return replace(op, inputs=(source, *op.inputs[1:]), attributes=attributes)
+    return replace(op, type="Reshape", inputs=(source,), attributes={"shape": shape})
 
 
 def _read_views(ops: list[Op], wanted: set[str]) -> list[Op]:
@@ -458,7 +470,10 @@ def _once(nodes: Iterable[NodeProto], outputs: Container[str]) -> Iterator[NodeP
         yield node
 
 
-MADE_ONCE = ("ConstantOfShape", "DequantizeLinear", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
+RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
+"""Op types that give elements in the same order in another shape."""
+
+MADE_ONCE = ("ConstantOfShape", "DequantizeLinear", *RESHAPES)
 """Op types that the simplification makes copies of."""
 
 
