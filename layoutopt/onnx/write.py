@@ -46,10 +46,12 @@ def fewer_reshapes(
     for op in graph.ops:
         op = replace(op, inputs=tuple(same.get(name, name) for name in op.inputs))
         if op.type in RESHAPES and op.element_type not in UNSQUEEZED:
-            before, wished = made.get(op.inputs[0]), graph.tensors[op.outputs[0]].shape
+            wished = graph.tensors[op.outputs[0]].shape
             shape = None if wished is None or 0 in wished else written_sizes(wished)
-            if before and shape is not None and not _followed(before, op, given):
+            before = made.get(op.inputs[0])
+            while before and shape is not None and not _followed(before, op, given):
                 op = _reshape(op, before.inputs[0], shape)
+                before = made.get(op.inputs[0])
             source = graph.tensors[op.inputs[0]].shape
             source = numbers_of(source) if op.name in given else source
             changes = source is None or None in source or source != wished
