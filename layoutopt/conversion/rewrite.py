@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import prod
 from typing import Any
 
 from layoutopt.conversion.graph import HELD, ConversionGraph, ConversionTensor
@@ -24,6 +25,7 @@ from layoutopt.layout.factors import (
     is_permutation,
     is_whole,
     items_of,
+    numbers_of,
     order_of,
     padded_axes,
     renamed,
@@ -36,6 +38,9 @@ from layoutopt.layout.factors import (
 )
 from layoutopt.layout.layout import ANY, Block, Dim, Layout
 from layoutopt.layout.permutations import Permutation
+
+SMALL = 1024
+"""Constants of up to so many elements are stored in each shape that is read, not reshaped."""
 
 
 class TensorNames:
@@ -493,9 +498,11 @@ class RewrittenGraph:
         found = laid.name(form)
         if found is not None:
             return self._made(found)
-        if value.kind == "constant" and laid.like(form) is None:
-            return self._constant(number, form, wanted)
         source = laid.like(form)
+        sizes = numbers_of(value.shape)
+        small = sizes is not None and prod(sizes) <= SMALL
+        if value.kind == "constant" and (source is None or small):
+            return self._constant(number, form, wanted)
         if source is None:
             return self._transformed(number, form, wanted)
         name = self._made(laid.name(source) or "")
