@@ -100,7 +100,8 @@ def _logarithmic(axis: ChartAxis, values: Sequence[float]) -> Scale:
     positive = [value for value in values if value > 0]
     low, high = min(positive, default=1.0), max(positive, default=1.0)
     if high < 2 * low:
-        low, high = (low, 2 * low) if axis.low == low else (low / 1.5, high * 1.5)
+        ends = (low, 2 * low) if axis.low == low else (low / 1.5, high * 1.5)
+        low, high = (high / 2, high) if axis.high == high else ends
     zero = any(value <= 0 for value in values)
     ticks = [(tick, power(tick, axis.percent)) for tick in _decades(low, high)]
     return Scale(low, high, True, zero, tuple([(0.0, "0")] * zero + ticks))

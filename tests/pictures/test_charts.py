@@ -73,6 +73,14 @@ def test_axes_have_ticks() -> None:
                 assert all(-1e-6 <= found.at(tick) <= 1 + 1e-6 for tick, _ in found.ticks)
 
 
+@pytest.mark.parametrize("values", [[0.0], [0.0, 1.0], [0.0, 0.01, 1.0], [0.3]])
+def test_axes_end_where_they_must(values: list[float]) -> None:
+    """A share of 100 % is the end of its axis, though nothing else is on it."""
+    found = scale(ChartAxis("", log=True, percent=True, low=0.0, high=1.0), values)
+    assert found.high == 1
+    assert found.ticks[-1] == (1, "100%")
+
+
 @pytest.mark.parametrize(
     "text", ["<b>&\"'", "a\x00b\x0b", "\ud800", "\ufffe", "é 名前 \U0001f600", "]]>", "<!--"]
 )
