@@ -12,8 +12,8 @@ import pytest
 
 from layoutopt.base.limits import Limits, Progress, Stopped
 from layoutopt.network.problem import Labelling
-from layoutopt.network.solvers import relaxation
-from layoutopt.network.solvers.messages import LabelField, Messages, colouring
+from layoutopt.network.solvers import messages, relaxation
+from layoutopt.network.solvers.messages import LabelField, Messages, colouring, ranks
 from layoutopt.network.solvers.relaxation import (
     Ascent,
     Ledger,
@@ -108,8 +108,8 @@ def test_any_messages_bound() -> None:
 def test_bounds_fall() -> None:
     """More passes in one direction never raise the bound by more than rounding."""
     for _, field in fields(60):
-        none = np.zeros((2, len(field.edges), field.rewards.shape[1]))
-        passing = Messages(field, *none, field.colour)
+        rank = ranks(field, np.random.default_rng(0))
+        passing = Messages(field, *np.zeros((2, len(field.edges), field.rewards.shape[1])), rank)
         before = None
         for _ in range(4):
             passing.sweep(2)
@@ -133,13 +133,17 @@ def test_trees_are_tight() -> None:
         assert ascent.bound == ascent.value
 
 
-def test_colouring() -> None:
-    """Neighbours never share a colour, and colours are small numbers."""
-    problem = hard_problem(1, 60, 3)
-    u, v = problem.edges.T
-    colour = colouring(problem.nodes, problem.edges)
-    assert (colour[u] != colour[v]).all()
-    assert sorted(set(colour.tolist())) == list(range(colour.max() + 1))
+def test_colouring_and_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neighbours never share a colour or a rank, in small fields and in large ones."""
+    for large in (2000, 10):
+        monkeypatch.setattr(messages, "LARGE", large)
+        problem = hard_problem(1, 60, 3)
+        u, v = problem.edges.T
+        colour = colouring(problem.nodes, problem.edges)
+        rank = ranks(taken(problem), np.random.default_rng(0))
+        assert (colour[u] != colour[v]).all()
+        assert (rank[u] != rank[v]).all()
+        assert sorted(set(rank.tolist())) == list(range(rank.max() + 1))
 
 
 def test_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

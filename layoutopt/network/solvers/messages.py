@@ -26,6 +26,8 @@ from layoutopt.network.problem import Floats, IntArray, WeightArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+LARGE = 2000  # from so many nodes on, passes go by distance
+
 
 @dataclass(frozen=True, eq=False)
 class LabelField:
@@ -50,6 +52,35 @@ def colouring(nodes: int, edges: IntArray) -> IntArray:
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
     starts = np.searchsorted(ends[:, 0], np.arange(nodes + 1))
     return np.array(coloured(starts, ends[:, 1]), np.int64)
+
+
+def ranks(field: LabelField, random: np.random.Generator) -> IntArray:
+    """Return in which order to serve nodes: equal ranks are never neighbours.
+
+    The longer the chains of ascending ranks, the farther a pass carries a message; the fewer
+    ranks, the less it costs.  Large fields are served by their distance from a random node,
+    small ones by colours in random order.  That the order changes from call to call helps
+    passes out of where they get stuck.
+    """
+    colours = int(field.colour.max(initial=0)) + 1
+    if field.nodes < LARGE:
+        return random.permutation(colours)[field.colour]
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    ones = np.ones(len(field.edges), np.int8)
+    shape = (field.nodes, field.nodes)
+    graph = csr_array((ones, tuple(field.edges.T)), shape=shape)
+    distance = np.full(field.nodes, -1)
+    while (distance < 0).any():
+        root = int(random.choice(np.flatnonzero(distance < 0)))
+        found, before = breadth_first_order(graph, root, directed=False)
+        steps = {root: 0}
+        for u, v in zip(found[1:].tolist(), before[found[1:]].tolist(), strict=True):
+            steps[u] = steps[v] + 1
+        distance[found] = list(steps.values())
+    rank = distance * colours + field.colour
+    return np.unique(rank, return_inverse=True)[1]
 
 
 def incidence(ends: IntArray, nodes: int) -> csr_array:

@@ -31,6 +31,7 @@ from layoutopt.network.solvers.messages import (
     Messages,
     colouring,
     incidence,
+    ranks,
 )
 
 if TYPE_CHECKING:
@@ -325,8 +326,7 @@ class Ascent:
         """Serve a region: better messages there, and perhaps a better labelling."""
         inner, held, part, rewards = self._cut_out(region)
         served = replace(part, rewards=held)
-        # Nodes are served by colours, in an order that changes: it helps passes that get stuck.
-        rank = self._random.permutation(int(part.colour.max()) + 1)[part.colour]
+        rank = ranks(served, self._random)
         messages = Messages(served, self.to_first[inner], self.to_second[inner], rank)
         self._sweep(messages, len(region), max(len(region), len(inner)) * rewards.shape[1])
         new = messages.decode(rewards)
