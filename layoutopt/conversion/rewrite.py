@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import prod
 from typing import Any
 
 from layoutopt.conversion.graph import HELD, ConversionGraph, ConversionTensor
@@ -20,12 +19,12 @@ from layoutopt.layout.factors import (
     Order,
     TransformStep,
     dim_size,
+    elements_of,
     has_factors,
     is_group,
     is_permutation,
     is_whole,
     items_of,
-    numbers_of,
     order_of,
     padded_axes,
     renamed,
@@ -499,8 +498,8 @@ class RewrittenGraph:
         if found is not None:
             return self._made(found)
         source = laid.like(form)
-        sizes = numbers_of(value.shape)
-        small = sizes is not None and prod(sizes) <= SMALL
+        count = elements_of(value.shape)
+        small = count is not None and count <= SMALL
         if value.kind == "constant" and (source is None or small):
             return self._constant(number, form, wanted)
         if source is None:

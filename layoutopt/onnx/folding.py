@@ -62,9 +62,9 @@ def fold(model: ModelProto, types: Mapping[str, TypeProto | None]) -> bool:
     for k, node in enumerate(graph.node):
         value = sizes.add(node)
         if k in candidates:
-            known = sizes.computed(node) if value is None else {node.output[0]: value}
+            known = sizes.evaluated(node) if value is None else {node.output[0]: value}
             if known is not None:
-                folded[k] = {name: sizes.find(name, found) for name, found in known.items()}
+                folded[k] = {name: sizes.note(name, found) for name, found in known.items()}
     if folded:
         nodes = [new for k, node in enumerate(graph.node) for new in _kept(node, folded.get(k))]
         set_items(graph.node, nodes)
@@ -376,7 +376,7 @@ Entries: TypeAlias = NDArray[Any]
 
 @dataclass
 class KnownSizes:
-    """What is known of results of nodes that are made of sizes of tensors."""
+    """What is known of sizes of tensors, and of results that nodes make of sizes, in order."""
 
     model: ModelProto
     types: Mapping[str, TypeProto | None]  # in which open sizes are filled in
@@ -385,7 +385,7 @@ class KnownSizes:
     entries: dict[str, Entries] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)  # tensors of which more is known than types told
 
-    def find(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
+    def note(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
         """Note a value that was found, and return it."""
         self.values[name] = value
         self.told.add(name)
@@ -429,10 +429,10 @@ class KnownSizes:
         kind = self.types.get(node.output[0])
         whole = kind is not None and type_name(kind.tensor_type.elem_type) in INTEGERS
         whole &= node.op_type != "Identity"  # which outputs that are constants are made by
-        found = self.computed(node) if whole and len(node.output) == 1 and _may(node) else None
+        found = self.evaluated(node) if whole and len(node.output) == 1 and _may(node) else None
         return None if found is None else found[node.output[0]]
 
-    def computed(self, node: NodeProto) -> Arrays | None:
+    def evaluated(self, node: NodeProto) -> Arrays | None:
         """Return a node's results by name, or nothing if they are not known or not small."""
         if node.op_type in ("Shape", "Size") and is_standard(node.domain):
             value = shape_value(node, self._shape(node.input[0]))

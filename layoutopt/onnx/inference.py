@@ -69,7 +69,7 @@ def infer_shapes(model: ModelProto, *, as_onnx: bool = False, **options: bool) -
     _without_negative_sizes(model)
     types = {node.op_type for node in all_nodes(model.graph)}
     asked = types & NEEDING_TYPES
-    if any(_may_shrink(x) for x in types):
+    if any(map(_may_shrink, types)):
         asked |= types & {"Slice"}
     left_out = _untyped(model, asked, options.get("data_prop", False)) if asked else set()
     found = _inferred_without(model, left_out, options)

@@ -31,10 +31,7 @@ from layoutopt.onnx.folding import (
     KnownSizes,
     computed,
 )
-from layoutopt.onnx.inference import (
-    count_from_the_first,
-    with_shapes,
-)
+from layoutopt.onnx.inference import count_from_the_first, with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import NetworkNames, rename, unshadow
 from layoutopt.onnx.protobuf import (
@@ -624,13 +621,15 @@ class _Simplifier:
             if value is None:
                 value = sizes.whole_number(node)
             if value is not None and self._fits(node.output[0], value):
-                results[node.output[0]] = sizes.find(node.output[0], value)
+                results[node.output[0]] = sizes.note(node.output[0], value)
                 scope.constants[node.output[0]] = Known(_kind(value), value.shape, True)
                 gone.add(k)
         constants = {} if self.model.training_info else scope.constants  # which it may change
         tensors = {x.name: x for x in graph.initializer}
         local = {n: x for n, x in constants.items() if x.own or n in sizes.values}
-        parts, numbers = Folding(graph.node, local, self.types, fixed, self.barred).parts()
+        left = [k for k in range(len(graph.node)) if k not in gone]
+        nodes = [graph.node[k] for k in left]
+        parts, numbers = Folding(nodes, local, self.types, fixed, self.barred).parts()
 
         def value_of(name: str) -> NDArray[Any]:
             if name in sizes.values:
@@ -650,7 +649,7 @@ class _Simplifier:
         if len(self.barred) > barred:  # what failed reads results that are not wanted else
             self.again = True
         else:
-            gone |= numbers
+            gone |= {left[k] for k in numbers}
         if not gone:
             return
         self._replace(graph, gone, results)
@@ -676,7 +675,7 @@ class _Simplifier:
         target = sizes.reshape_target(node) if self.keys.is_standard(node) else None
         if target is not None:
             node.input[1] = self._new_constant(graph, f"{node.input[1]}_value", target)
-            sizes.find(node.input[1], target)
+            sizes.note(node.input[1], target)
             self.again = True
 
     def _settle_range(self, graph: GraphProto, node: NodeProto, sizes: KnownSizes) -> None:
@@ -688,7 +687,7 @@ class _Simplifier:
             if value is not None and value.ndim and value.size == 1:
                 value = value.reshape(())
                 node.input[k] = self._new_constant(graph, f"{given}_value", value)
-                sizes.find(node.input[k], value)
+                sizes.note(node.input[k], value)
                 self.again = True
 
     def _fits(self, name: str, value: object) -> bool:

@@ -53,7 +53,8 @@ def fewer_reshapes(
                 op = _reshape(op, before.inputs[0], shape)
                 before = made.get(op.inputs[0])
             source = graph.tensors[op.inputs[0]].shape
-            source = numbers_of(source) if op.name in given else source
+            if op.name in given:  # what the network reshapes stays if a size has a name alone
+                source = numbers_of(source)
             changes = source is None or None in source or source != wished
             if op.outputs[0] not in wanted and not changes:
                 same[op.outputs[0]] = op.inputs[0]
