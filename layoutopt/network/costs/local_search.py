@@ -64,7 +64,7 @@ def _cutset(work: Work, draw: Random) -> list[int]:
     widths = {u: len(work.labels(u)) for u in near}
     held = []
     while near:
-        shrink(near, widths, TABLE, 2**62)
+        shrink(near, widths, TABLE, 2**62, Unlimited())
         for _ in range(-(-len(near) // BATCH)):
             some = draw.sample(list(near), min(SAMPLE, len(near)))
             held.append(max(some, key=lambda u: len(near[u])))
@@ -186,7 +186,10 @@ STREAK, FACTOR = 10, 1.5
 """After so many labellings in a row, all allowed or none, the penalty changes by this factor."""
 
 ENTRIES, LOOKED_AT = 2**22, 2**30
-"""Most entries of tables, of 9 bytes each, and most labels that are compared in all steps."""
+"""Most entries of tables, of 16 bytes each, and most labels that are compared in all steps."""
+
+LAST = 2**62
+"""A step that there never is."""
 
 POLLED = 64
 """Steps after which limits are looked at."""
@@ -195,17 +198,19 @@ POLLED = 64
 def tabu_search(work: Work, labels: list[int], limits: Limits) -> list[int]:
     """Return the best allowed labelling of what is left that is found from an allowed one.
 
-    It ends when it has found nothing better for long.  Large tables are left alone.
+    It ends when it has found nothing better for long.  What is so large that few nodes would change
+    is left alone.
     """
     nodes, labels = work.left(), list(labels)
     width = max(len(work.costs[u]) for u in nodes)
     pairs = {id(table): table for u in nodes for table in work.near[u].values()}
-    if len(pairs) * width**2 > ENTRIES:
+    rounds = LOOKED_AT // (POLLED * width * len(nodes))
+    if len(pairs) * width**2 > ENTRIES or rounds * POLLED < len(nodes):
         return labels
     search = _Search(_Tables(work, width, pairs), Random(limits.seed), [labels[u] for u in nodes])
     shaken, quiet = (n * sum(len(work.labels(u)) for u in nodes) for n in (SHAKEN, QUIET))
     since = 0
-    for _ in range(-(-LOOKED_AT // (POLLED * width * len(nodes)))):
+    for _ in range(rounds):
         for _ in range(POLLED):
             since += 1
             if search.step():
@@ -225,22 +230,30 @@ def tabu_search(work: Work, labels: list[int], limits: Limits) -> list[int]:
 
 
 class _Tables:
-    """The costs of a problem as arrays, with as many labels for all nodes, numbered anew."""
+    """The costs of a problem as arrays, with as many labels for all nodes, numbered anew.
+
+    A row of ``pairs`` belongs to a label of a table's first node: what it costs with each label of
+    the other one, 0 where that is forbidden, and then for each of them whether it is.
+    """
 
     def __init__(self, work: Work, width: int, pairs: Mapping[int, Table]) -> None:
         nodes = work.left()
         place = {u: k for k, u in enumerate(nodes)}
-        number = {key: k for k, key in enumerate(pairs)}
-        near = [work.near[u] for u in nodes]
+        first = {key: k * width for k, key in enumerate(pairs)}
         self.own = _padded([work.costs[u] for u in nodes], width)
-        self.near = [np.array([place[v] for v in each], np.int64) for each in near]
-        # the numbers of the tables that a node and these neighbours have
-        self.table = [np.array([number[id(t)] for t in n.values()], np.int64) for n in near]
-        self.pairs = np.full((len(pairs), width, width), inf)
+        # A node and its neighbours, and the first rows of the tables that it and these have: zeros
+        # for itself.
+        near, none = [work.near[u] for u in nodes], len(pairs) * width
+        self.near = [np.array([k, *map(place.get, each)]) for k, each in enumerate(near)]
+        self.first = [np.array([none, *(first[id(t)] for t in n.values())]) for n in near]
+        costs = np.full((len(pairs) + 1, width, width), inf)
         for k, table in enumerate(pairs.values()):
-            self.pairs[k, : len(table)] = _padded(table, width)
-        self.forbidden = np.isinf(self.pairs)
-        self.pairs[self.forbidden] = 0
+            costs[k, : len(table)] = _padded(table, width)
+        costs[-1] = 0
+        forbidden = np.isinf(costs)
+        costs[forbidden] = 0
+        self.largest, self.any_forbidden = float(np.abs(costs).max()), bool(forbidden.any())
+        self.pairs = np.concatenate([costs, forbidden], axis=2).reshape(-1, 2 * width)
 
 
 def _padded(rows: Sequence[Sequence[Cost]], width: int) -> Floats:
@@ -252,10 +265,10 @@ class _Search:
 
     def __init__(self, tables: _Tables, draw: Random, labels: Sequence[int]) -> None:
         self.tables, self.draw = tables, draw
-        self.every = np.arange(len(labels))
-        self.penalty = max(1.0, float(np.abs(tables.pairs).max(initial=0)))
-        self.any_forbidden = bool(tables.forbidden.any())
-        self.number, self.until = 0, np.zeros(tables.own.shape, np.int64)
+        self.width = tables.own.shape[1]
+        self.places = np.arange(len(labels)) * 2 * self.width  # where rows of costs begin
+        self.penalty = max(1.0, tables.largest)
+        self.number = 0
         self.streak = 0  # allowed labellings in a row, or, below 0, others
         self._take(np.array(labels))
         self.best, self.best_labels = self.cost, self.labels.copy()
@@ -263,44 +276,62 @@ class _Search:
     def _take(self, labels: IntArray) -> None:
         """Begin anew with a labelling."""
         tables, self.labels = self.tables, labels
-        self.costs, self.clashes = tables.own.copy(), np.zeros(tables.own.shape, np.int64)
-        for u, label in enumerate(labels):
-            self.costs[tables.near[u]] += tables.pairs[tables.table[u], label]
-            self.clashes[tables.near[u]] += tables.forbidden[tables.table[u], label]
-        own, chosen = tables.own[self.every, labels], self.costs[self.every, labels]
-        self.cost = float((own + chosen).sum()) / 2
-        self.clashing = int(self.clashes[self.every, labels].sum()) // 2
+        # What labels cost beside the others, and then with how many neighbours they are forbidden.
+        self.beside = np.hstack([tables.own, np.zeros_like(tables.own)])
+        for near, first, label in zip(tables.near, tables.first, labels.tolist(), strict=True):
+            self.beside[near] += tables.pairs[first + label]
+        every = np.arange(len(labels))
+        self.cost = float((self.beside[every, labels] + tables.own[every, labels]).sum()) / 2
+        self.clashing = int(self.beside[every, self.width + labels].sum()) // 2
+        self.until = np.zeros(tables.own.shape, np.int64)  # the steps to which labels are forbidden
+        self.until[every, labels] = LAST
+        self.more = self._more(self.beside, labels)
+
+    def _more(self, beside: Floats, labels: IntArray) -> Floats:
+        """Return by how much each label costs more than its node's, penalties included."""
+        at = self.places[: len(labels)] + labels
+        costs, now = beside[:, : self.width], beside.take(at)
+        if self.tables.any_forbidden:
+            costs = costs + self.penalty * beside[:, self.width :]
+            now += self.penalty * beside.take(at + self.width)
+        return np.asarray(costs - now[:, None])
 
     def step(self) -> bool:
         """Change the label of one node; return whether no labelling was better."""
-        at = self.every, self.labels
-        costs = self.costs - self.costs[at][:, None]
-        clashes = self.clashes - self.clashes[at][:, None]
-        worth = costs + self.penalty * clashes if self.any_forbidden else costs
-        better = (self.cost + costs < self.best) & (self.clashing + clashes == 0)
-        worth = np.where((self.until <= self.number) | better, worth, inf)
-        worth[at] = inf
-        u, label = divmod(int(worth.argmin()), worth.shape[1])
+        u, label = divmod(int(self.more.argmin()), self.width)
         self.number += 1
-        if worth[u, label] == inf:
-            return False
-        before = self.labels[u]
+        if self.until[u, label] >= self.number and not self._is_better(u, label):
+            worth = np.where(self.until < self.number, self.more, inf)
+            u, label = divmod(int(worth.argmin()), self.width)
+            if worth[u, label] == inf:
+                return False
+        before = int(self.labels[u])
         spread = len(self.labels) // SPREAD + 1
         self.until[u, before] = self.number + TENURE + self.draw.randrange(spread)
-        self.cost += float(costs[u, label])
-        self.clashing += int(clashes[u, label])
+        self.until[u, label] = LAST
         self.labels[u] = label
+        own = self.beside[u]
+        self.cost += float(own[label] - own[before])
+        self.clashing += int(own[self.width + label] - own[self.width + before])
         tables = self.tables
-        near, table = tables.near[u], tables.table[u]
-        self.costs[near] += tables.pairs[table, label] - tables.pairs[table, before]
-        if self.any_forbidden:
-            forbidden = tables.forbidden.view(np.int8)
-            self.clashes[near] += forbidden[table, label] - forbidden[table, before]
+        near, first, pairs = tables.near[u], tables.first[u], tables.pairs
+        beside = self.beside.take(near, 0)
+        beside += pairs.take(first + label, 0)
+        beside -= pairs.take(first + before, 0)
+        self.beside[near] = beside
+        self.more[near] = self._more(beside, self.labels.take(near))
+        if tables.any_forbidden:
             self._weigh()
         if self.clashing or self.cost >= self.best:
             return False
         self.best, self.best_labels = self.cost, self.labels.copy()
         return True
+
+    def _is_better(self, u: int, label: int) -> bool:
+        """Return whether a label leads to an allowed labelling that is better than all so far."""
+        own, before = self.beside[u], self.labels[u]
+        clashing = self.clashing + own[self.width + label] - own[self.width + before]
+        return bool(clashing == 0 and self.cost + own[label] - own[before] < self.best)
 
     def _weigh(self) -> None:
         """Change the penalty where labellings were all allowed for long, or none was."""
@@ -309,11 +340,11 @@ class _Search:
         if abs(self.streak) == STREAK:
             self.penalty = max(1.0, self.penalty / FACTOR if allowed else self.penalty * FACTOR)
             self.streak = 0
+            self.more = self._more(self.beside, self.labels)
 
     def shake(self) -> None:
         """Go back to the best labelling, and give some nodes labels at random."""
         labels = self.best_labels.copy()
         for u in self.draw.sample(range(len(labels)), -(-len(labels) // SHARE)):
             labels[u] = self.draw.choice(np.flatnonzero(self.tables.own[u] < inf))
-        self.until[:] = 0
         self._take(labels)
