@@ -43,8 +43,8 @@ LONGER, SHORTER = 1.1, 0.66
 
 LOOK, GAIN = 40, 1e-3  # so many steps must close such a share of the gap; else the ascent ends
 
-LOOK_FREE, GAIN_FREE = 10, 0.1
-"""The same where there are no rows, so that an LP solver and a search get what is left early."""
+LOOK_FREE, GAIN_FREE = 4, 0.002
+"""The same where there are no rows, for each step, as an LP solver and searches need time, too."""
 
 PADDED = 1e30  # what labels cost that fill up a node's array
 AT_ONCE = 2**18  # entries of tables that are added to at once
@@ -119,11 +119,12 @@ def _add(to: Floats, at: Numbers, amounts: Floats) -> None:
 class RowAscent:
     """Messages, and a price for a unit of each row, on what is left of a problem in normal form.
 
-    ``bound`` is the best one so far, in doubles, without the problem's constant.
+    ``bound`` is the best one so far, in doubles, without the problem's constant.  Raises
+    ``TimeoutError`` if time is up before it can begin.
     """
 
-    def __init__(self, work: Work, rows: PricedRows) -> None:
-        self.work = work
+    def __init__(self, work: Work, rows: PricedRows, limits: Limits) -> None:
+        self.work, self.limits = work, limits
         self.nodes = work.left()
         self.place = {u: k for k, u in enumerate(self.nodes)}
         self.labels = [work.labels(u) for u in self.nodes]
@@ -149,6 +150,7 @@ class RowAscent:
         known: dict[tuple[int, int, int], tuple[Floats, Floats]] = {}
         self.ends: list[tuple[int, int]] = []
         for u, v, rows in self.work.edges():
+            self._check_time()
             a, b = self.place[u], self.place[v]
             whole = len(self.labels[a]) == len(rows) and len(self.labels[b]) == len(rows[0])
             key = (id(rows), a if not whole else -1, b if not whole else -1)
@@ -164,6 +166,7 @@ class RowAscent:
         groups: dict[tuple[int, int, int, int], list[tuple[int, int, int, Floats]]] = {}
         self.at: list[tuple[tuple[int, int, int, int], int]] = []
         for a, near in enumerate(self.near):
+            self._check_time()
             for b, table in near:
                 if a < b:
                     one, two, cells = (a, b, table)
@@ -198,9 +201,14 @@ class RowAscent:
         firsts[self.begin] = True
         self.starts = [np.flatnonzero(firsts[at]) for at in self.of_colour]
 
+    def _check_time(self) -> None:
+        if self.limits.over:
+            raise TimeoutError
+
     def _grouped(
         self, widths: tuple[int, int], edges: list[tuple[int, int, int, Floats]]
     ) -> _Edges:
+        self._check_time()
         number, first, second = (np.array([edge[k] for edge in edges]) for k in range(3))
         table = np.zeros((*widths, len(edges)))
         if len(edges) < widths[1]:  # the longer of these axes lies along memory
@@ -286,8 +294,11 @@ class RowAscent:
         which ``worth`` is at first; both are without the problem's constant.  Without it, none is
         looked for.
         """
-        factor, worse, looked, step = FIRST, 0, -inf, 0
-        look, gain = (LOOK, GAIN) if len(self.room) else (LOOK_FREE, GAIN_FREE)
+        factor, worse, step, looked, least = FIRST, 0, 0, -inf, worth
+        look, gain = LOOK, GAIN
+        if not len(self.room):
+            look = LOOK_FREE if len(self.nodes) <= FEW else FIRST_LOOK
+            gain = look * GAIN_FREE
         average = at_best = np.zeros(len(self.room))
         best = self._state()
         turn = float(sum(group.table.size for group in self.groups.values())) * SWEEPS
@@ -321,11 +332,12 @@ class RowAscent:
             step += 1
             if step == most:
                 break
-            if step % look == 0:
+            if step == 1 or step % look == 0:
                 gap = min(worth, abs(self.bound) * 2 + 1) - self.bound
-                if self.bound - looked < gain * gap:
+                less = least - worth if least < inf else 0.0
+                if self.bound - looked + less < gain * gap:
                     break
-                looked = self.bound
+                looked, least = self.bound, worth
             self.mean *= 1 - AVERAGE
             self.mean[self.begin + chosen] += AVERAGE
             average = (1 - AVERAGE) * average + AVERAGE * excess if step > 1 else excess

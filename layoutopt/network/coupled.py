@@ -83,7 +83,6 @@ SEARCHED = 300_000  # most entries for which there is a search: CP-SAT takes two
 PART = 120
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
 
-LATE = 1.0  # seconds of processor time that the exact bound of prices may take when time is over
 BETWEEN = 5.0  # seconds after which a better labelling is told
 ROUNDS = 6  # most often the relaxation is solved
 PRICED = 0.999  # share of its solution from which on a label is taken at once
@@ -263,14 +262,9 @@ class _Solver:
         for (u, v, _), (_, two) in zip(work.edges(), found.messages, strict=True):
             messages.append(([0.0] * len(work.labels(u)), two))
             sent[u, v] = dict(zip(work.labels(v), two, strict=True))
-        late = time.process_time() + LATE
-
-        def stop() -> bool:
-            return self.limits.over and time.process_time() > late
-
         try:
             labels = [work.labels(u) for u in work.left()]
-            tight = tighten(work, scale, messages, labels, stop)
+            tight = tighten(work, scale, messages, labels, self.limits)
         except TimeoutError:
             return None
         prices = [max(0, round(price * scale)) for price in found.prices]
@@ -317,7 +311,10 @@ class _Solver:
     ) -> Relaxed | None:
         """Approach the relaxation by dual ascent."""
         self.ascended = True
-        ascent = RowAscent(work, single)
+        try:
+            ascent = RowAscent(work, single, limits)
+        except TimeoutError:
+            return None
         if begin is not None:
             prices = dict(zip(begin.rows.source, begin.prices, strict=True))
             ascent.begin_with(prices, begin.messages)

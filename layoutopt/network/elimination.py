@@ -79,7 +79,7 @@ def narrow_order(
 
     Arguments are those of :func:`shrink`.
     """
-    steps = shrink(near, widths, table, total)
+    steps = shrink(near, widths, table, total, Unlimited())
     if near:
         return None
     rank = {u: k for k, (u, _) in enumerate(steps)}
@@ -132,7 +132,7 @@ def minimise(
 
 
 def shrink(
-    near: dict[int, set[int]], widths: Mapping[int, int], table: int, total: int
+    near: dict[int, set[int]], widths: Mapping[int, int], table: int, total: int, limits: Limits
 ) -> list[tuple[int, set[int]]]:
     """Let nodes leave a graph, the one of the smallest table first, as long as limits allow.
 
@@ -153,7 +153,7 @@ def shrink(
     heap = [(size(u), u) for u in near]
     heapq.heapify(heap)
     left = []
-    while heap:
+    while heap and not limits.over:
         entries, u = heapq.heappop(heap)
         if u not in near or entries != size(u):
             continue
@@ -211,9 +211,12 @@ def branch_and_bound(
         for u in nodes:
             near[u].update(v for v in nodes if v != u)
     largest = prod(widths.values())
-    order = [u for u, _ in shrink(near, widths, largest, largest * len(widths))]
-    table = BUCKET
-    while (made := _eliminated_by(table, order, widths, given, worth)) is None:
+    order = [u for u, _ in shrink(near, widths, largest, largest * len(widths), limits)]
+    table, made = BUCKET, None
+    while made is None:
+        if limits.over:
+            return SearchResult(None, 0, complete=False)
+        made = _eliminated_by(table, order, widths, given, worth, limits)
         table //= 8
     buckets, least = made
     block = max(1, min(BLOCK, ENTRIES // max(1, len(order) * max(widths.values(), default=1))))
@@ -280,11 +283,12 @@ def _eliminated_by(
     widths: Mapping[int, int],
     factors: Sequence[Factor],
     worth: int,
+    limits: Limits,
 ) -> tuple[list[_Bucket], int] | None:
     """Eliminate all nodes, no cost counting more than ``worth``; return buckets and a bound.
 
-    ``None`` if mini-buckets of so many entries would leave too much; where there are none, each
-    table is eliminated alone, which leaves less than was given.
+    ``None`` if time is up, or if mini-buckets of so many entries would leave too much; where there
+    are none, each table is eliminated alone, which leaves less than was given.
     """
     rank = {u: k for k, u in enumerate(order)}
     waiting: list[list[Factor]] = [[((u,), np.zeros(widths[u], np.int64))] for u in order]
@@ -294,11 +298,12 @@ def _eliminated_by(
         waiting[rank[scope[0]]].append((scope, turned))
     found, least, entries = list[_Bucket](), 0, 0
     for k, u in enumerate(order):
-        groups = _groups(waiting[k], widths, table)
-        left = [_eliminated(group, rank, widths, worth) for group in groups]
-        entries += sum(costs.size for _, costs in left)
-        if table and entries > LEFT:
-            return None
+        left: list[Factor] = []
+        for group in _groups(waiting[k], widths, table):
+            left.append(_eliminated(group, rank, widths, worth))
+            entries += left[-1][1].size
+            if limits.over or (table and entries > LEFT):
+                return None
         for scope, costs in left:
             if scope:
                 waiting[rank[scope[0]]].append((scope, costs))

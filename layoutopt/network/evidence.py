@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.certificate.bounds import DEEPEST, bound
 from layoutopt.certificate.pairwise import Pairwise, fixed, split, value
 from layoutopt.certificate.rows import Array
@@ -79,7 +79,7 @@ def _order(problem: Pairwise) -> tuple[list[int], dict[int, set[int]]]:
     """Return nodes in an order of small tables, and those that have none, with neighbours."""
     near = _near(problem)
     alone = [u for u in range(len(problem.widths)) if u not in near]
-    steps = shrink(near, dict(enumerate(problem.widths)), TABLE, TOTAL)
+    steps = shrink(near, dict(enumerate(problem.widths)), TABLE, TOTAL, Unlimited())
     return alone + [u for u, _ in steps], near
 
 

@@ -64,7 +64,7 @@ def test_messages_are_tight_on_trees(star: bool) -> None:
         work, rows = work_of(network, Limits()), RowSet.of(network)
         single = rows.one_sided(work)
         single.room[:] = [2] * len(single.room)  # more than can be used
-        ascent = RowAscent(work, single)
+        ascent = RowAscent(work, single, Limits())
         seen: list[list[int]] = []
 
         def offer(labels: list[int], seen: list[list[int]] = seen) -> float:
@@ -94,7 +94,7 @@ def test_prices_of_windows_come_near_those_of_the_relaxation() -> None:
         net.windows(live, used, 120)
         network = net.build()
         work, rows = work_of(network, Limits()), RowSet.of(network)
-        ascent = RowAscent(work, rows.one_sided(work))
+        ascent = RowAscent(work, rows.one_sided(work), Limits())
         ascent.run(Limits(), lambda _: float("inf"), float("inf"))
         assert 0.99 * linear <= ascent.bound + work.constant <= linear
 
@@ -132,7 +132,7 @@ def test_ascent_goes_on_from_what_it_led_to() -> None:
         work, rows = work_of(network, Limits()), RowSet.of(network)
         settle(work, rows, Limits())
         single = rows.one_sided(work)
-        first, cold = RowAscent(work, single), RowAscent(work, single)
+        first, cold = RowAscent(work, single, Limits()), RowAscent(work, single, Limits())
         first.run(Limits(), None, float("inf"))
         found = first.relaxed()
         edges = zip(work.edges(), found.messages, strict=True)
@@ -145,7 +145,7 @@ def test_ascent_goes_on_from_what_it_led_to() -> None:
             if not any(inf in row for table in work.near[u].values() for row in table):
                 fewer.forbid(u, work.labels(u)[-1])
         for part in (work, fewer):
-            again = RowAscent(part, rows.one_sided(part))
+            again = RowAscent(part, rows.one_sided(part), Limits())
             again.begin_with(prices, messages)
             again.run(Limits(), None, float("inf"), 1)
             assert again.bound >= first.bound - 1e-9 * abs(first.bound)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, Unlimited
 from layoutopt.network import elimination
 from layoutopt.network.costs import reductions
 from layoutopt.network.costs.reductions import NEVER, eliminate
@@ -67,7 +67,7 @@ def test_limits_are_exact_for_values(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_could_not_leave_is_left() -> None:
     """Of four nodes that all know each other none can leave with tables of 8, its leaf can."""
     near = {0: {1, 2, 3, 4}, 1: {0, 2, 3}, 2: {0, 1, 3}, 3: {0, 1, 2}, 4: {0}}
-    assert shrink(near, dict.fromkeys(range(5), 2), 8, 1000) == [(4, {0})]
+    assert shrink(near, dict.fromkeys(range(5), 2), 8, 1000, Unlimited()) == [(4, {0})]
     assert near == {0: {1, 2, 3}, 1: {0, 2, 3}, 2: {0, 1, 3}, 3: {0, 1, 2}}
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from math import gcd, inf
 from typing import TypeAlias
@@ -21,6 +23,7 @@ from layoutopt.network.costs.reductions import (
     factors_of,
     own_labels,
     reduce,
+    settle,
 )
 from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all, work_of
 from layoutopt.network.cuts import two_labels
@@ -50,18 +53,27 @@ def split(work: Work) -> list[tuple[Work, list[int]]]:
     return parts
 
 
+OVERTIME = 1.0
+"""Seconds of processor time that an exact bound may take when time is up."""
+
+
 def tighten(
     work: Work,
     scale: int,
     messages: Sequence[Message],
     labels: Sequence[Sequence[int]],
-    stop: Callable[[], bool] | None = None,
+    limits: Limits,
 ) -> Work:
     """Return the problem in parts of a unit, with what messages prove as its constant.
 
     ``scale`` of its units make one; ``labels`` are those of each node that is left that messages
-    speak of.  Raises ``TimeoutError`` if ``stop`` tells to give up.
+    speak of.  Raises ``TimeoutError`` if time has been up for longer than ``OVERTIME``.
     """
+    late = time.process_time() + OVERTIME
+
+    def stop() -> bool:
+        return limits.over and time.process_time() > late
+
     tight = work.copy()
     tight.constant *= scale
     nodes = work.left()
@@ -69,7 +81,7 @@ def tighten(
     for u in nodes:
         tight.costs[u] = [cost * scale for cost in work.costs[u]]
     for (u, v, table), (one, two) in zip(list(work.edges()), messages, strict=True):
-        if stop is not None and stop():
+        if stop():
             raise TimeoutError
         first = whole_parts(one, own[u], len(table), scale)
         second = whole_parts(two, own[v], len(table[0]), scale)
@@ -120,26 +132,30 @@ Wishes: TypeAlias = Sequence[Mapping[int, float]]
 """Numbers by node and label."""
 
 
-def construct(work: Work, wishes: Wishes | None = None) -> list[int] | None:
+def construct(work: Work, limits: Limits, wishes: Wishes | None = None) -> list[int] | None:
     """Return a labelling of what is left: the rule RN of Scholz and Eckstein.
 
     Where no reduction applies, the node of most neighbours takes the label that is best if each
     neighbour then suits itself.  Wishes, how much each label of each node is wished for, go first,
     and nodes are chosen before anything is reduced.  ``None`` if that leads into a dead end.
+    When time is up nodes take the best labels for those that their neighbours have.
     """
     trial = work.trial()
     queue = sorted(trial.left(), key=lambda u: len(trial.near[u]))
     labels = [0] * len(trial.costs)
     try:
         if wishes is None:
-            apply(trial, Unlimited(), queue)
+            apply(trial, limits, queue)
         while queue:
             u = queue.pop()
-            if not trial.gone[u]:
-                wish = wishes[u] if wishes else {}
-                best = min(trial.labels(u), key=lambda i: (-wish.get(i, 0), outlook(trial, u, i)))
-                trial.keep(u, best)
-                apply(trial, Unlimited(), [u])
+            if trial.gone[u]:
+                continue
+            wish = wishes[u] if wishes else {}
+            cost = trial.costs[u].__getitem__ if limits.over else partial(outlook, trial, u)
+            trial.keep(u, min(trial.labels(u), key=lambda i: (-wish.get(i, 0), cost(i))))
+            apply(trial, limits, [u])
+            if not trial.gone[u]:  # time is up
+                settle(trial, u)
     except Infeasible:
         return None
     trial.restore(labels)
@@ -161,6 +177,13 @@ TURN, LONGER, SHORT = 0.25, 4.0, 0.5
 the effort of a short search."""
 
 STEPS = 8 * 10**6  # steps of branching for an effort of 1
+
+TIGHTENED = 3.0
+"""So many times as long as dual ascent prepares is reserved for its messages to be proved."""
+
+USEFUL = 0.02
+"""Messages that close a smaller share of the gap are not worth the time to prove them."""
+
 SHARE, IMPROVED, IMPROVING = 0.4, 0.1, 0.6
 """Shares of the time that a relaxation gets, a first improvement of labels, and all others."""
 
@@ -204,7 +227,8 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
     for part, nodes in split(work):
         level(part)
         bound += part.constant
-        unit = divide(part)
+        part.constant = 0
+        unit = 1 if limits.over else divide(part)
         exact = None if limits.over else eliminate(part, limits)
         if exact is None:
             hard.append((part, nodes, unit))
@@ -259,13 +283,13 @@ def _solve_hard(
 
 
 def divide(part: Work) -> int:
-    """Divide a part's costs by what divides all of them, and return that; its constant goes.
+    """Divide a part's costs by what divides all of them, and return that.
 
     What then is still too large is divided by more and rounded down, so that bounds hold.
     """
     shared = {id(table): table for _, _, table in part.edges()}
     own = (part.costs[u] for u in part.left())
-    unit, part.constant = 0, 0
+    unit = 0
     for costs in chain(own, *shared.values()):
         unit = gcd(unit, *[int(cost) for cost in costs if cost < inf])
         if unit == 1:
@@ -291,7 +315,8 @@ def divide(part: Work) -> int:
 def _solve_part(part: Work, limits: Limits, start: list[int] | None, stage: int) -> FoundLabels:
     """Solve a part by a stage, which goes on with the next one."""
     if limits.over:
-        return FoundLabels(_better(part, start) or construct(part), part.bound())
+        given = _better(part, start) or construct(part, limits) or construct(part, Unlimited())
+        return FoundLabels(given, part.bound())
     return STAGES[stage](part, limits, start)
 
 
@@ -376,6 +401,7 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     from layoutopt.network.ascent import PricedRows, RowAscent
 
     best = _better(part, start)
+    begun = time.monotonic()
 
     def offer(labels: list[int]) -> float:
         nonlocal best
@@ -383,8 +409,16 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
         return inf if best is None else part.value(best) - part.constant
 
     worth = inf if best is None else part.value(best) - part.constant
-    ascent = RowAscent(part, PricedRows([], [], [], [], [], []))
-    ascent.run(limits.within(SHARE * limits.left), offer, worth)
+    try:
+        ascent = RowAscent(part, PricedRows([], [], [], [], [], []), limits)
+    except TimeoutError:
+        return _solve_part(part, limits, best, 1)
+    after = TIGHTENED * (time.monotonic() - begun)
+    ascent.run(limits.within(min(SHARE * limits.left, limits.left - after)), offer, worth)
+    worth = inf if best is None else part.value(best) - part.constant
+    least = part.bound() - part.constant
+    if worth < inf and ascent.bound - least < USEFUL * (worth - least):
+        return _solve_part(part, limits, best, 2)
     labels = [part.labels(u) for u in part.left()]
     return _continue(part, ascent.relaxed().messages, labels, best, limits, 2 if small else 1)
 
@@ -405,7 +439,7 @@ def _relaxed(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels
     wishes: list[dict[int, float]] = [{} for _ in part.costs]
     for u, own, shares in zip(written.nodes, written.labels, relaxed.point, strict=True):
         wishes[u] = dict(zip(own, [round(share, 6) for share in shares], strict=True))
-    best = _better(part, start, construct(part, wishes))
+    best = _better(part, start, construct(part, limits, wishes))
     return _continue(part, relaxed.messages, written.labels, best, limits, 2)
 
 
@@ -419,7 +453,10 @@ def _continue(
 ) -> FoundLabels:
     """Forbid what messages prove to be worse than the best labelling, and solve the rest."""
     scale = max(1, min(SCALE, SCALED // (part.size() + 1)))
-    tight = tighten(part, scale, messages, labels)
+    try:
+        tight = tighten(part, scale, messages, labels, limits)
+    except TimeoutError:
+        return _solve_part(part, limits, best, stage)
     bound = -(-tight.constant // scale)
     if best is not None:
         if part.value(best) == bound:
@@ -443,10 +480,12 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     best = polish(part, best, limits.within(IMPROVED * limits.left))
     if limits.counted < inf:
         return _search_less(part, limits, best)
-    tried = _search_less(part, limits.within(IMPROVED * limits.left).turn(SHORT), best)
+    tried = FoundLabels(best, part.bound())
+    if cells(part) <= MOST_CELLS:  # search fails on larger ones
+        tried = _search_less(part, limits.within(IMPROVED * limits.left).turn(SHORT), best)
+        if limits.over or tried.proved(part):
+            return tried
     best = tried.labels or best
-    if limits.over or tried.proved(part):
-        return tried
     best = _improve(part, best, limits)
     found = _search_less(part, limits, best)
     return FoundLabels(found.labels, max(tried.bound, found.bound))
@@ -465,7 +504,7 @@ def _search_less(part: Work, limits: Limits, best: list[int]) -> FoundLabels:
 
 def _improve(part: Work, labels: list[int], limits: Limits) -> list[int]:
     """Relabel nodes one by one and in parts, in turns, until neither finds less in its time."""
-    share = IMPROVING if cells(part) <= MOST_CELLS else 1.0  # search fails on larger ones
+    share = IMPROVING if cells(part) <= MOST_CELLS else 1.0
     limits = limits.within(share * limits.left)
     length = limits.left / TURNS
     while not limits.over:
@@ -619,16 +658,17 @@ def heuristic_pbqp(
     network: Network, limits: Limits | None = None, _start: IntArray | None = None
 ) -> CostAnswer:
     """Return a good labelling and a weak bound, or a bound alone, in short time."""
+    limits = limits or Limits()
     try:
         work = work_of(network, Unlimited())
-        reduce(work, Unlimited())
+        reduce(work, limits)
     except Infeasible:
         return CostAnswer(infeasible=True)
     level(work)
-    bound, labels = work.bound(), construct(work)
+    bound, labels = work.bound(), construct(work, limits)
     if labels is None:
         return CostAnswer(bound=bound)
-    labels = polish(work, labels, limits or Limits())
+    labels = polish(work, labels, limits)
     work.restore(labels)
     found = np.array(labels, np.int64)
     return CostAnswer(objective=network.cost(found), bound=bound, labelling=found)

@@ -29,7 +29,7 @@ def test_polishing() -> None:
     """It makes better, never worse, equally with equal seeds; without time the labelling stays."""
     work = work_on(network("dense", 40, 8).problem())
     reduce(work, Limits())
-    labels = construct(work)
+    labels = construct(work, Limits())
     assert labels is not None
     heard: list[Progress] = []
     better = polish(work, labels, Limits(tell=heard.append))
@@ -172,7 +172,7 @@ def test_large_problems_are_solved_part_by_part(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(solve, "COVERED", 10**5)
     work = opened(registers(1, 50))
     assert work is not None
-    labels = construct(work)
+    labels = construct(work, Limits())
     assert labels is not None
     heard: list[Progress] = []
     found = rebuild(work, labels, Limits(tell=heard.append))

@@ -357,7 +357,7 @@ def test_nothing_to_choose() -> None:
     for problem in (coloured(3, 2), coloured(5, 4), stated([[0, 0]] * 7, ring)):
         assert solve_pbqp(problem).status is Status.INFEASIBLE
         assert heuristic_pbqp(problem).objective is None
-        assert construct(work_on(problem)) is None
+        assert construct(work_on(problem), Limits()) is None
 
 
 @pytest.mark.parametrize(("nodes", "colours"), [(3, 2), (4, 3)])
@@ -384,6 +384,31 @@ def test_no_time_leaves_a_labelling_and_a_bound(layouts: int) -> None:
         assert (answer.bound or 0) <= (best or 0) <= (answer.objective or 0)
         assert answer.stopped is why or answer.status is Status.OPTIMAL
     assert layouts == 2 or answer.status is Status.FEASIBLE
+
+
+@pytest.mark.usefixtures("unreduced")
+@pytest.mark.parametrize("looks", [0, 1, 3, 10, 30, 100, 300])
+def test_time_is_up_anywhere(monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+    """After so many looks at the limits the labelling is allowed, and the bound is one."""
+    left = 0
+
+    def stopped(_: Limits) -> Stopped | None:
+        nonlocal left
+        left -= 1
+        return Stopped.INTERRUPTED if left < 0 else None
+
+    problems = [random_problem(seed) for seed in range(60)]
+    cases = [(problem, optimum(problem), opened(problem)) for problem in problems]
+    monkeypatch.setattr(Limits, "stopped", property(stopped))
+    monkeypatch.setattr(solve, "CELLS", -1)  # dual ascent comes first
+    for problem, best, work in cases:
+        left = looks
+        answer = solve_pbqp(problem, Limits(deadline=1e12))
+        assert best is None or answer.bound is None or answer.bound <= best
+        assert answer.labelling is None or not problem.fault(answer.labelling)
+        left = looks
+        labels = None if work is None else construct(work, Limits())
+        assert work is None or labels is None or work.value(labels) < inf
 
 
 def test_interrupts_and_progress() -> None:
@@ -454,7 +479,7 @@ def test_constructed_labellings() -> None:
     for seed in range(300):
         problem = random_problem(seed)
         best, work = optimum(problem), opened(problem)
-        labels = None if work is None else construct(work)
+        labels = None if work is None else construct(work, Limits())
         if work is not None and labels is not None:
             assert best is not None
             assert best <= work.value(labels) < inf
@@ -464,7 +489,7 @@ def test_constructed_labellings() -> None:
     assert best_ones > 0.8 * found
     table = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     work = work_on(stated([[0, 9, 9]] * 3, [(0, 1, table), (1, 2, table)]))
-    wished, free = construct(work, [{}, {2: 0.6, 0: 0.4}, {}]), construct(work)
+    wished, free = construct(work, Limits(), [{}, {2: 0.6, 0: 0.4}, {}]), construct(work, Limits())
     assert wished is not None
     assert free is not None
     assert (wished[1], work.value(wished), work.value(free)) == (2, 9, 2)

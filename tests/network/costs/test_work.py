@@ -106,7 +106,7 @@ def tightened(work: Work, scale: int) -> Work | None:
         for u, v, table in work.edges()
     ]
     relaxed = relax(programme(costs, edges), Limits())
-    return None if relaxed is None else tighten(work, scale, relaxed.messages, labels)
+    return None if relaxed is None else tighten(work, scale, relaxed.messages, labels, Limits())
 
 
 @pytest.mark.parametrize("scale", [1, 60])
