@@ -5,7 +5,8 @@ else reads, or where that spares a transpose of these: otherwise the file would 
 
 Sizes are known entry by entry: exporters compute with shapes of which one size is open, a batch,
 and the others are numbers.  ``Gather(Shape(x), 1)`` is known although ``Shape(x)`` is not, and a
-Reshape to ``(batch, 12, 64)`` is one to ``(-1, 12, 64)``.
+Reshape to ``(batch, 12, 64)`` is one to ``(-1, 12, 64)``.  So are products: a Reshape of
+``(batch, 4, 12, 64)`` to ``(4 batch, -1, 64)`` is one to ``(-1, 12, 64)``.
 """
 
 from __future__ import annotations
@@ -370,8 +371,19 @@ def _one_by_one(model: ModelProto, part: Part, inputs: Arrays) -> tuple[Arrays, 
     return {x: found[x] for x in part.results if x in found}, failed
 
 
+@dataclass(frozen=True)
+class ProductOfSizes:
+    """A number times open sizes, whose names are sorted."""
+
+    number: int
+    names: tuple[str, ...]
+
+
+Entry: TypeAlias = int | str | ProductOfSizes | None
+"""A number, the name of an open size, a product of such, or None if nothing is known."""
+
 Entries: TypeAlias = NDArray[Any]
-"""Numbers, names of open sizes, and None; an array of objects with at most one axis."""
+"""An array of such objects with at most one axis."""
 
 
 @dataclass
@@ -462,8 +474,10 @@ class KnownSizes:
             return None
         if any(a.name == "allowzero" and a.i for a in node.attribute):
             return None
-        target = written_sizes([*wanted], shape_of(self.types.get(node.input[0])) or ())
-        pairs = zip(target or (), wanted, strict=False)
+        given = shape_of(self.types.get(node.input[0])) or ()
+        filled = _filled([*wanted], given)
+        target = written_sizes(filled, given)
+        pairs = zip(target or (), filled, strict=False)
         opened = [new for new, size in pairs if not isinstance(size, int)]
         if target is None or not opened or (-1 in opened and 0 in target):
             return None  # beside a size that may be 0, one cannot be left open
@@ -484,6 +498,13 @@ class KnownSizes:
                 return None
             found = np.concatenate([part for part in parts if part is not None])
             return found if any(size is not None for size in found) else None
+        if node.op_type in ("Max", "Mul") and len(node.input) == 2:
+            first, second = map(self._of, node.input)
+            if first is None or second is None or first.shape != second.shape:
+                return None
+            joined = _largest if node.op_type == "Max" else _product
+            pairs = zip(first.flat, second.flat, strict=True)
+            return _array([joined(pair) for pair in pairs]).reshape(first.shape)
         data = self.entries.get(node.input[0])
         if data is None:
             return None
@@ -508,6 +529,9 @@ class KnownSizes:
                 return None
             numbers = [size for size in data.flat if isinstance(size, int)]
             return data if all(abs(size) <= np.iinfo(kind).max for size in numbers) else None
+        if node.op_type == "ReduceProd" and data.ndim == 1 and len(data):
+            found = _array([_product(data)])
+            return found if attributes.get("keepdims", 1) else found.reshape(())
         if node.op_type == "Squeeze" and data.size == 1:
             return data.reshape(())
         return data.reshape(1) if node.op_type == "Unsqueeze" and data.ndim == 0 else None
@@ -528,7 +552,53 @@ class KnownSizes:
         return _array([None] * (count or 0)) if is_list else None
 
 
-def _array(sizes: Sequence[int | str | None]) -> Entries:
+def _factors(sizes: Iterable[Entry]) -> ProductOfSizes | None:
+    """Return the number and the open sizes that a product consists of, None if one is unknown."""
+    number, names = 1, list[str]()
+    for factor in sizes:
+        if factor is None:
+            return None
+        if isinstance(factor, int):
+            number *= factor
+        elif isinstance(factor, str):
+            names.append(factor)
+        else:
+            number *= factor.number
+            names += factor.names
+    return ProductOfSizes(number, tuple(sorted(names)))
+
+
+def _product(sizes: Iterable[Entry]) -> Entry:
+    """Return the product of sizes, None if one is unknown, or runtimes may not count so far."""
+    found = _factors(sizes)
+    if found is None or abs(found.number) > np.iinfo(np.int32).max:
+        return None
+    if not found.names or not found.number:
+        return found.number
+    return found.names[0] if (found.number, len(found.names)) == (1, 1) else found
+
+
+def _largest(sizes: Iterable[Entry]) -> Entry:
+    """Return the largest of sizes, None if that is unknown."""
+    different = set(sizes)
+    numbers = [size for size in different if isinstance(size, int)]
+    if len(different) == 1:
+        return different.pop()
+    return max(numbers) if len(numbers) == len(different) else None
+
+
+def _filled(wanted: Sequence[Entry], given: AnyShape) -> list[int | str | None]:
+    """Return the sizes that a Reshape wants; -1 is told where the other sizes tell it."""
+    sizes = [given[k] if size == 0 and k < len(given) else size for k, size in enumerate(wanted)]
+    whole, part = _factors(given), _factors(size for size in sizes if size != -1)
+    left = 0
+    if given and whole and part and whole.names == part.names and sizes.count(-1) == 1:
+        left = whole.number // part.number if part.number else 0
+    told = (left if left and size == -1 else size for size in wanted)
+    return [None if isinstance(size, ProductOfSizes) else size for size in told]
+
+
+def _array(sizes: Sequence[Entry]) -> Entries:
     found = np.empty(len(sizes), object)
     found[:] = sizes
     return found
