@@ -56,7 +56,7 @@ from layoutopt.layout.permutations import Permutation
 from layoutopt.layout.reshape import Group, written_sizes
 
 MOST_AXES = 6
-"""Ops on more axes run as they are written: of 7 axes there are 5040 permutations."""
+"""Ops on more axes, but for those of size 1, run as they are written: 7 have 5040 orders."""
 
 
 @dataclass(frozen=True)
@@ -246,8 +246,7 @@ def _remapped(op: Op, extended: bool) -> Iterator[Remapped]:
     known = operator_of(op)
     fixed = known.category in (Category.HEAVY, Category.OPAQUE) or op.layouts is not None
     rank = None if fixed or known.each_alone else known.rank(op)
-    few = rank if rank is not None and rank <= MOST_AXES else 0
-    for permutation in permutations(range(few)) if few else ():
+    for permutation in _orders(op, rank) if rank else ():
         try:
             yield remap(op, permutation)
         except RemapError:
@@ -257,6 +256,16 @@ def _remapped(op: Op, extended: bool) -> Iterator[Remapped]:
             yield from known.alternatives(op)
         if extended and known.on_request is not None:
             yield from known.on_request(op)
+
+
+def _orders(op: Op, rank: int) -> Iterator[Permutation]:
+    """Yield orders of so many axes of an op; of more than six, those of size 1 stay in place."""
+    shapes = [shape for shape in op.shapes if shape is not None and len(shape) == rank]
+    wide = [axis for axis in range(rank) if any(shape[axis] != 1 for shape in shapes)]
+    moved = range(rank) if rank <= MOST_AXES else wide
+    for order in permutations(moved) if len(moved) <= MOST_AXES else ():
+        places = dict(zip(moved, order, strict=True))
+        yield tuple(places.get(axis, axis) for axis in range(rank))
 
 
 def joined(owner: Op, modes: Iterable[tuple[OpPart, Mode]]) -> Mode:

@@ -468,7 +468,7 @@ class _Simplifier:
             return False
         wide = [size for size in before if size != 1]
         known = sum(isinstance(size, int) for size in wide) >= len(wide) - 1
-        few = max(len(before), len(after)) <= MOST_AXES
+        few = len(wide) <= MOST_AXES
         narrow = type_name(kind.tensor_type.elem_type) in UNSQUEEZED
         return wide == [size for size in after if size != 1] and known and few and not narrow
 
