@@ -448,7 +448,8 @@ ROWS: list[Operator] = [
     # Other ops each of whose axes has a meaning of its own
     *_heavy("AveragePool LpPool", DATA, **POOL, **WINDOWED),
     *_heavy("MaxPool", "NC+ -> NC+, NC+", **POOL, **WINDOWED),
-    *_heavy("GlobalAveragePool GlobalMaxPool", DATA, **POOL),
+    *_heavy("GlobalAveragePool", DATA, **POOL, alternatives=spatial.reduction("ReduceMean")),
+    *_heavy("GlobalMaxPool", DATA, **POOL, alternatives=spatial.reduction("ReduceMax")),
     *_heavy("GlobalLpPool", DATA, spatial.pool, gradient=BARRIERS),
     *_heavy("MaxRoiPool RoiAlign", "NCHW -> *CHW", effort=WINDOW),
     *_heavy("MaxUnpool", "NC+, NC+ -> NC+", structure=(2,), effort=WINDOW),

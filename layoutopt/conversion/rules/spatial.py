@@ -6,7 +6,7 @@ permuted, and some of them the batch as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import permutations
 from typing import Any
 
@@ -81,6 +81,18 @@ def convolution(weights: int, added: int | None = None) -> Rule:
 def _keep_front(op: Op, permutation: Permutation) -> None:
     if permutation[:2] != (0, 1):
         raise RemapError(f"{op}: batch and channels must stay axes 0 and 1")
+
+
+def reduction(kind: str) -> Callable[[Op], Iterator[Remapped]]:
+    """Return a function that yields a global pool as a reduction, with its axes in all orders."""
+
+    def modes(op: Op) -> Iterator[Remapped]:
+        rank = op.rank(0) or 0
+        for order in permutations(range(rank)) if rank > 2 else ():
+            axes = sorted(order.index(axis) for axis in range(2, rank))
+            yield Remapped({"axes": tuple(axes)}, (order,), (order,), type=kind)
+
+    return modes
 
 
 def resize(op: Op, permutation: Permutation) -> Mapping[str, Any]:
