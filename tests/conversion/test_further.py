@@ -114,6 +114,7 @@ OPS = {
     "quantise": one("QuantizeLinear", C, (), (), opset=21),
     "quantise channels": one("QuantizeLinear", C, (12,), (12,), opset=21),
     "dequantise": one("DequantizeLinear", C, (), (), opset=21),
+    "dequantise by a vector of one": one("DequantizeLinear", (12,), (1,), (1,), opset=21),
     "slice": one("Slice", C, (1,), (1,), axes=(2,), out=(2, 12, 2, 4)),
     "split": one("Split", D, axis=2),
     "flatten": one("Flatten", C, axis=1),
@@ -142,7 +143,7 @@ NEVER = {
     "cumsum",
     "cut through",
     "pad of axes in another order",
-    "quantise channels",
+    "dequantise by a vector of one",
 }
 """Ops that run on whole axes only."""
 

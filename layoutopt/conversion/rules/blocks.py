@@ -97,11 +97,6 @@ def dropout(cut: Cut, from_result: bool) -> Outcome:
     return None if cut.op.has(2) else ({}, None)
 
 
-def quantised(cut: Cut, from_result: bool) -> Outcome:
-    """Change nothing where there is one scale for all elements."""
-    return ({}, None) if cut.op.rank(1) == 0 else None
-
-
 def along(default: int | None) -> BlockRule:
     """Return a rule that moves the attribute ``axis`` of an axis that is not cut."""
 
@@ -110,6 +105,18 @@ def along(default: int | None) -> BlockRule:
         return None if place is None else ({"axis": place}, None)
 
     return moved
+
+
+def quantised(cut: Cut, from_result: bool) -> Outcome:
+    """Move the axis that scales are given along; change nothing where there is one scale."""
+    rank, scale = len(cut.shape), cut.op.rank(1)
+    if scale != 1 or cut.op.opset < SCALED_AXIS or not -rank <= cut.op.integer("axis", 1) < rank:
+        return ({}, None) if scale == 0 else None
+    return along(1)(cut, from_result)
+
+
+SCALED_AXIS = 13
+"""The version of the operator set since which scales may be given along an axis."""
 
 
 def concat(cut: Cut, from_result: bool) -> Outcome:
