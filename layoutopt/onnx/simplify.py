@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from layoutopt.conversion.result import Tally
 from layoutopt.conversion.rules.op import NARROW
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import type_facts
-from layoutopt.layout.factors import numbers_of
+from layoutopt.layout.factors import Shape, Size, numbers_of
 from layoutopt.layout.reshape import written_sizes
 from layoutopt.onnx.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.onnx.folding import (
@@ -191,6 +192,7 @@ class _Simplifier:
         """Simplify a graph and those inside it, once."""
         scope = self._scope(graph, outside)
         self._merge(graph, scope)
+        self._multiply_batches(graph, scope)
         self._join_reshapes(graph, scope)
         for node in graph.node:
             for body in bodies(node):
@@ -305,6 +307,80 @@ class _Simplifier:
             del node.attribute[:], turned[node.output[0]]
         elif len(both) > 1:
             set_items(node.attribute, [onnx.helper.make_attribute("perm", order)])
+
+    def _multiply_batches(self, graph: GraphProto, scope: _Outside) -> None:
+        """Let products with a matrix take tensors as they are, not as a matrix of open size.
+
+        That is where a Reshape joins axes of a tensor to rows, and another one behind the product
+        splits these as they were.
+        """
+        made = {n.output[0]: n for n in graph.node if self.keys.is_standard(n)}
+        reads = Counter(x for n in graph.node for x in (*n.input, *captured(n)))
+        reads.update(value.name for value in graph.output)
+        nodes = list[Any]()
+        for node in graph.node:
+            product = made.get(node.input[0]) if _reshapes(made.get(node.output[0])) else None
+            joined = made.get(product.input[0]) if product is not None and product.input else None
+            found = None
+            if product is not None and joined is not None and _reshapes(joined):
+                alone = reads[node.input[0]] == 1 and node.input[0] not in self.pinned
+                if alone and self._multiplies_rows(product, scope):
+                    found = self._batch_product(graph, joined, product, node)
+            nodes += found or [node]
+            self.again |= found is not None
+        set_items(graph.node, nodes)
+
+    def _multiplies_rows(self, node: NodeProto, scope: _Outside) -> bool:
+        """Return whether a node multiplies rows by a matrix, and adds the same to all of them."""
+        if node.op_type != "Gemm":
+            return node.op_type == "MatMul"
+        given = {"alpha": 1, "beta": 1} | {a.name: a.i or a.f for a in node.attribute}
+        weight = scope.constants.get(node.input[1])
+        turned = given.get("transB", 0) and not (weight is not None and weight.own)
+        if given.get("transA", 0) or given["alpha"] != 1 or turned:
+            return False
+        if len(node.input) < 3 or not node.input[2]:
+            return True
+        known = scope.constants.get(node.input[2])
+        added = known.shape if known else shape_of(self.types.get(node.input[2]))
+        return given["beta"] == 1 and bool(added) and {*(added or ())[:-1]} <= {1}
+
+    def _batch_product(
+        self, graph: GraphProto, joined: NodeProto, product: NodeProto, split: NodeProto
+    ) -> list[NodeProto] | None:
+        """Return the nodes that compute a product between two reshapes without these, if any."""
+        names = joined.input[0], joined.output[0], product.output[0], split.output[0]
+        before, rows, columns, after = (shape_of(self.types.get(name)) for name in names)
+        if before is None or after is None or rows is None or columns is None:
+            return None
+        ends = rows[-1], columns[-1]
+        count = common_batch(before, after, ends) if len(rows) == len(columns) == 2 else None
+        if count is None or isinstance(rows[0], int):
+            return None
+        steps: list[tuple[str, str, dict[str, Any]]] = []
+        if len(before) > count + 1:
+            steps.append(("Reshape", self._joined(graph, split, count, ends[:1]), {}))
+        matrix, nodes = product.input[1], list[Any]()
+        if any(a.name == "transB" and a.i for a in product.attribute):
+            turned = self.names.fresh(f"{matrix}_turned")
+            nodes.append(onnx.helper.make_node("Transpose", [matrix], [turned], perm=[1, 0]))
+            matrix = turned
+        steps.append(("MatMul", matrix, {"name": product.name}))
+        if len(product.input) > 2 and product.input[2]:
+            steps.append(("Add", product.input[2], {}))
+        if len(after) > count + 1:
+            steps.append(("Reshape", self._joined(graph, split, count, after[count:]), {}))
+        source = names[0]
+        for k, (kind, operand, told) in enumerate(steps, 1):
+            result = names[3] if k == len(steps) else self.names.fresh(f"{names[2]}_{kind.lower()}")
+            nodes.append(onnx.helper.make_node(kind, [source, operand], [result], **told))
+            source = result
+        return nodes
+
+    def _joined(self, graph: GraphProto, node: NodeProto, count: int, last: Shape) -> str:
+        """Return the name of a new shape that copies so many sizes, and ends with others."""
+        shape = np.array([0] * count + [*last], np.int64)
+        return self._new_constant(graph, f"{node.output[0]}_shape", shape)
 
     def _join_reshapes(self, graph: GraphProto, scope: _Outside) -> None:
         """Let reshapes to known shapes read what was there before other reshapes.
@@ -754,6 +830,25 @@ def _beside_transposes(nodes: Sequence[NodeProto]) -> tuple[set[str], set[str]]:
     return leading, behind
 
 
+def common_batch(before: Shape, after: Shape, ends: tuple[Size, Size]) -> int | None:
+    """Return how many leading axes two reshapes leave as they are, None if that is not known.
+
+    The first joins axes before the last ``ends[0]`` elements to rows, which are as many as those
+    that the second one splits before the last ``ends[1]`` elements.  So one size may be unknown.
+    """
+    if 0 in before or 0 in after:
+        return None
+    for count in range(min(len(before), len(after)) - 1, 1, -1):
+        tails = [numbers_of(shape[count:]) for shape in (before, after)]
+        if [None if tail is None else prod(tail) for tail in tails] != [*ends] or None in tails:
+            continue
+        pairs = zip(before[:count], after[:count], strict=True)
+        unequal = [pair for pair in pairs if None in pair or pair[0] != pair[1]]
+        if not unequal or (len(unequal) == 1 and numbers_of(unequal[0]) is None):
+            return count
+    return None
+
+
 def _output_names(nodes: Sequence[NodeProto], outputs: set[str], fixed: set[str]) -> dict[str, str]:
     """Return the outputs that nodes may make themselves, by what copies are made of."""
     made = {name for node in nodes for name in node.output if name} - fixed
@@ -774,6 +869,10 @@ def _with_names(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> Iterato
             continue
         rename(node, names, results=True)
         yield node
+
+
+def _reshapes(node: NodeProto | None) -> bool:
+    return node is not None and node.op_type == "Reshape"
 
 
 def _is_view(node: NodeProto) -> bool:
