@@ -294,11 +294,8 @@ class RowAscent:
         which ``worth`` is at first; both are without the problem's constant.  Without it, none is
         looked for.
         """
-        factor, worse, step, looked, least = FIRST, 0, 0, -inf, worth
-        look, gain = LOOK, GAIN
-        if not len(self.room):
-            look = LOOK_FREE if len(self.nodes) <= FEW else FIRST_LOOK
-            gain = look * GAIN_FREE
+        factor, worse, step = FIRST, 0, 0
+        self.looked = -inf, worth
         average = at_best = np.zeros(len(self.room))
         best = self._state()
         turn = float(sum(group.table.size for group in self.groups.values())) * SWEEPS
@@ -330,14 +327,8 @@ class RowAscent:
             if self.bound >= worth - 1 + 1e-6 or factor < SMALLEST:
                 break
             step += 1
-            if step == most:
+            if step == most or self._closed_little(step, worth):
                 break
-            if step == 1 or step % look == 0:
-                gap = min(worth, abs(self.bound) * 2 + 1) - self.bound
-                less = least - worth if least < inf else 0.0
-                if self.bound - looked + less < gain * gap:
-                    break
-                looked, least = self.bound, worth
             self.mean *= 1 - AVERAGE
             self.mean[self.begin + chosen] += AVERAGE
             average = (1 - AVERAGE) * average + AVERAGE * excess if step > 1 else excess
@@ -345,6 +336,19 @@ class RowAscent:
             known = None if worth == inf else int(worth) + self.work.constant
             limits.report("dual ascent", known, floor(self.bound) + self.work.constant)
         self._restore(best)
+
+    def _closed_little(self, step: int, worth: float) -> bool:
+        """Look at the gap now and then; return whether too little of it was closed since."""
+        look, gain = LOOK, GAIN
+        if not len(self.room):
+            look = LOOK_FREE if len(self.nodes) <= FEW else FIRST_LOOK
+            gain = look * GAIN_FREE
+        if step > 1 and step % look:
+            return False
+        bound, least = self.looked
+        self.looked = self.bound, worth
+        closed = self.bound - bound + (least - worth if least < inf else 0.0)
+        return closed < gain * (min(worth, abs(self.bound) * 2 + 1) - self.bound)
 
     def _step(self, prices: Floats, average: Floats, factor: float, worth: float) -> None:
         """Move prices of rows towards what exceeds them on average."""
