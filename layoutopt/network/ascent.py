@@ -46,6 +46,7 @@ LOOK, GAIN = 40, 1e-3  # so many steps must close such a share of the gap; else 
 LOOK_FREE, GAIN_FREE = 4, 0.002
 """The same where there are no rows, for each step, as an LP solver and searches need time, too."""
 
+UNBOUNDED = 1e20  # a bound that only networks have whose rows no labelling keeps
 PADDED = 1e30  # what labels cost that fill up a node's array
 AT_ONCE = 2**18  # entries of tables that are added to at once
 
@@ -307,7 +308,7 @@ class RowAscent:
             state = self._state()
             chosen = self._decoded(priced)
             serving += turn
-            due = looking <= LOOKED_FOR * serving
+            due = not self.groups or looking <= LOOKED_FOR * serving
             if offer is not None and due and (step >= FIRST_LOOK or len(chosen) <= FEW):
                 careful = self._careful(priced, order, limits)
                 draw.shuffle(order)
@@ -324,7 +325,7 @@ class RowAscent:
                 worse += 1
                 if worse >= PATIENCE:  # begin again from what the best prices led to
                     factor, worse, average = SHORTER * factor, 0, at_best
-            if self.bound >= worth - 1 + 1e-6 or factor < SMALLEST:
+            if self.bound >= min(worth - 1 + 1e-6, UNBOUNDED) or factor < SMALLEST:
                 break
             step += 1
             if step == most or self._closed_little(step, worth):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import accumulate, pairwise
@@ -52,6 +53,7 @@ from layoutopt.network.costs.solve import (
 from layoutopt.network.costs.work import Infeasible, Step, Work, work_of
 from layoutopt.network.forms import close_domains
 from layoutopt.network.network import Array, CostAnswer, Network, PriceStep, Proof
+from layoutopt.network.problem import no_numbers, no_pairs
 from layoutopt.network.rows import RowSet, by_columns, charge, settle, with_rows
 from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.pairwise import Message, Relaxed, relax
@@ -83,6 +85,7 @@ SEARCHED = 300_000  # most entries for which there is a search: CP-SAT takes two
 PART = 120
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
 
+ANY = 1.0  # seconds for a first labelling if there is none when time is up
 BETWEEN = 5.0  # seconds after which a better labelling is told
 ROUNDS = 6  # most often the relaxation is solved
 PRICED = 0.999  # share of its solution from which on a label is taken at once
@@ -103,20 +106,23 @@ def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer
     """Solve a network with rows and without ties; ``start`` must be allowed."""
     closed = close_domains(network)
     begin = None if start is None else closed.cut(start)
-    solver = _Solver(closed.network, limits, begin)
+    solver, bound = _Solver(closed.network, limits, begin), None
     try:
         bound = solver.run()
     except Infeasible:
         if start is not None:
             raise InternalError("an allowed labelling contradicts infeasibility") from None
         return CostAnswer(infeasible=True)
-    except TimeoutError:
-        stopped = limits.stopped or Stopped.TIME_LIMIT
-        return CostAnswer(stopped=stopped, labelling=start)
+    except TimeoutError:  # before there was a bound
+        pass
+    if solver.best is None:
+        solver.take_any()
     best, proof = solver.best, None
     labels = None if best is None else closed.restore(np.array(best, np.int64))
     if solver.log is not None and not any(domain.open for domain in network.domains):
         proof = Proof(solver.log, np.arange(len(network)))
+    if bound is None:
+        return CostAnswer(stopped=limits.stopped or Stopped.TIME_LIMIT, labelling=labels)
     return answered(network, labels, bound, limits, proof)
 
 
@@ -143,6 +149,14 @@ class _Solver:
         self.best, self.worth = labels, cost
         self.limits.report("rows", cost)
         return True
+
+    def take_any(self) -> None:
+        """Take any allowed labelling, if dual ascent without tables soon finds one."""
+        free = replace(self.network, table_edges=no_pairs(), table_of=no_numbers(), tables=())
+        work, limits = work_of(free, Unlimited()), Limits(time.monotonic() + ANY)
+        with suppress(TimeoutError):
+            ascent = RowAscent(work, RowSet.of(free).one_sided(work), limits)
+            ascent.run(limits, lambda labels: -inf if self.take(labels) else inf, inf)
 
     def run(self) -> int:
         """Solve the network, and return a bound.

@@ -191,13 +191,26 @@ def test_branches_close_what_prices_leave_open(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
-def test_no_time_gives_no_answer_and_no_error() -> None:
-    """A limit that is over before anything is done ends with what is given."""
+def test_no_time_gives_any_answer_and_no_error() -> None:
+    """A limit that is over before anything is done ends with what is given or found soon."""
     network = drawn(1)
-    nothing = solve(network, limited(0))
-    assert (nothing.status, nothing.choice) == ("unknown", None)
+    found = solve(network, limited(0))
+    assert (found.status, found.least) == ("feasible", None)
     start = solve(network).choice
     assert start is not None
     kept = solve(network, limited(0), start=start.tolist())
     assert kept.choice is not None
     assert kept.choice.tolist() == start.tolist()
+
+
+def test_rows_that_nothing_keeps() -> None:
+    """Prices rise as long as steps gain, but not for ever."""
+    net = CostNetwork()
+    for k in range(3):
+        net.node(f"n{k}", net.domain(3), [k, 1, 2])
+    net.row({(f"n{k}", i): 2 + i for k in range(3) for i in range(3)}, high=5)
+    network = net.build()
+    work, rows = work_of(network, Limits()), RowSet.of(network)
+    ascent = RowAscent(work, rows.one_sided(work), Limits())
+    ascent.run(Limits(), lambda _: float("inf"), float("inf"))
+    assert ascent.bound > 1e15

@@ -98,6 +98,22 @@ def test_a_start_keeps_its_cost_inside() -> None:
         assert found.cost <= network.cost(np.array(start))
 
 
+@pytest.mark.parametrize("limit", [0, 0.02])
+def test_there_is_a_labelling_when_time_is_up(limit: float) -> None:
+    """Where labels that cost more are needed to keep rows, too."""
+    draws, net = random.Random(1), CostNetwork()
+    labels = net.domain(5)
+    every = [net.node(f"n{k}", labels, [9, 4, 3, 1, 0]) for k in range(60)]
+    for k, name in enumerate(every):
+        for other in every[:k]:
+            net.table(name, other, [[draws.randint(0, 9) for _ in range(5)] for _ in range(5)])
+    for _ in range(3):
+        used = {(name, i): i + draws.randint(0, 2) for name in every for i in range(5)}
+        net.row(used, high=90)
+    found = solve(net, time_limit=limit)
+    assert (found.status, found.choice is None) == ("feasible", False)
+
+
 def test_a_reason_takes_no_longer_than_a_limit_leaves() -> None:
     """``why`` gets what is left of the time, at least a second, at most :data:`WHY`."""
     net = CostNetwork()
