@@ -56,6 +56,9 @@ def split(work: Work) -> list[tuple[Work, list[int]]]:
 OVERTIME = 1.0
 """Seconds of processor time that an exact bound may take when time is up."""
 
+POLLED = 64
+"""Edges after which limits are looked at."""
+
 
 def tighten(
     work: Work,
@@ -69,10 +72,12 @@ def tighten(
     ``scale`` of its units make one; ``labels`` are those of each node that is left that messages
     speak of.  Raises ``TimeoutError`` if time has been up for longer than ``OVERTIME``.
     """
-    late = time.process_time() + OVERTIME
+    late, waiting = time.process_time() + OVERTIME, 0
 
     def stop() -> bool:
-        return limits.over and time.process_time() > late
+        nonlocal waiting
+        waiting = waiting - 1 if waiting else POLLED
+        return waiting == POLLED and limits.over and time.process_time() > late
 
     tight = work.copy()
     tight.constant *= scale
@@ -142,18 +147,20 @@ def construct(work: Work, limits: Limits, wishes: Wishes | None = None) -> list[
     """
     trial = work.trial()
     queue = sorted(trial.left(), key=lambda u: len(trial.near[u]))
-    labels = [0] * len(trial.costs)
+    labels, over = [0] * len(trial.costs), limits.over
     try:
-        if wishes is None:
+        if wishes is None and not over:
             apply(trial, limits, queue)
         while queue:
             u = queue.pop()
             if trial.gone[u]:
                 continue
             wish = wishes[u] if wishes else {}
-            cost = trial.costs[u].__getitem__ if limits.over else partial(outlook, trial, u)
+            over = over or limits.over
+            cost = trial.costs[u].__getitem__ if over else partial(outlook, trial, u)
             trial.keep(u, min(trial.labels(u), key=lambda i: (-wish.get(i, 0), cost(i))))
-            apply(trial, limits, [u])
+            if not over:
+                apply(trial, limits, [u])
             if not trial.gone[u]:  # time is up
                 settle(trial, u)
     except Infeasible:
@@ -222,14 +229,15 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
     """
     reduce(work, limits)
     labels = [0] * len(work.costs)
-    whole, bound = True, work.constant
+    whole, over, bound = True, False, work.constant
     hard = []
     for part, nodes in split(work):
         level(part)
         bound += part.constant
         part.constant = 0
-        unit = 1 if limits.over else divide(part)
-        exact = None if limits.over else eliminate(part, limits)
+        over = over or limits.over
+        unit = 1 if over else divide(part)
+        exact = None if over else eliminate(part, limits)
         if exact is None:
             hard.append((part, nodes, unit))
         else:
