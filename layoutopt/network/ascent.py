@@ -120,8 +120,8 @@ def _add(to: Floats, at: Numbers, amounts: Floats) -> None:
 class RowAscent:
     """Messages, and a price for a unit of each row, on what is left of a problem in normal form.
 
-    ``bound`` is the best one so far, in doubles, without the problem's constant.  Raises
-    ``TimeoutError`` if time is up before it can begin.
+    ``bound`` is the best one so far, in doubles, without the problem's constant.  ``limits`` are
+    for laying out arrays, which raises ``TimeoutError`` if they end first; :meth:`run` has its own.
     """
 
     def __init__(self, work: Work, rows: PricedRows, limits: Limits) -> None:

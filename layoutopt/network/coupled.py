@@ -85,7 +85,9 @@ SEARCHED = 300_000  # most entries for which there is a search: CP-SAT takes two
 PART = 120
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
 
-ANY = 1.0  # seconds for a first labelling if there is none when time is up
+ANY, ANY_STEPS = 1.0, 100
+"""Most seconds and steps of dual ascent for any labelling, where time is up before there is one."""
+
 BETWEEN = 5.0  # seconds after which a better labelling is told
 ROUNDS = 6  # most often the relaxation is solved
 PRICED = 0.999  # share of its solution from which on a label is taken at once
@@ -154,9 +156,9 @@ class _Solver:
         """Take any allowed labelling, if dual ascent without tables soon finds one."""
         free = replace(self.network, table_edges=no_pairs(), table_of=no_numbers(), tables=())
         work, limits = work_of(free, Unlimited()), Limits(time.monotonic() + ANY)
-        with suppress(TimeoutError):
+        with suppress(TimeoutError):  # it ends with the first one that is taken
             ascent = RowAscent(work, RowSet.of(free).one_sided(work), limits)
-            ascent.run(limits, lambda labels: -inf if self.take(labels) else inf, inf)
+            ascent.run(limits, lambda labels: -inf if self.take(labels) else inf, inf, ANY_STEPS)
 
     def run(self) -> int:
         """Solve the network, and return a bound.

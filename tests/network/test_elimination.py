@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits, Unlimited
@@ -9,7 +10,7 @@ from layoutopt.network import elimination
 from layoutopt.network.costs import reductions
 from layoutopt.network.costs.reductions import NEVER, eliminate
 from layoutopt.network.costs.work import Infeasible, Work
-from layoutopt.network.elimination import shrink
+from layoutopt.network.elimination import branch_and_bound, shrink
 from tests.network.costs.cases import opened, random_problem, stated, work_on
 from tests.network.oracle import best as optimum
 from tests.support import labelling
@@ -69,6 +70,15 @@ def test_what_could_not_leave_is_left() -> None:
     near = {0: {1, 2, 3, 4}, 1: {0, 2, 3}, 2: {0, 1, 3}, 3: {0, 1, 2}, 4: {0}}
     assert shrink(near, dict.fromkeys(range(5), 2), 8, 1000, Unlimited()) == [(4, {0})]
     assert near == {0: {1, 2, 3}, 1: {0, 2, 3}, 2: {0, 1, 3}, 3: {0, 1, 2}}
+
+
+def test_without_time_nothing_leaves() -> None:
+    """Then a search knows no labelling, and no better bound than that costs are 0 or more."""
+    late, near = Limits(deadline=0.0), {0: {1}, 1: {0}}
+    assert shrink(near, {0: 2, 1: 2}, 8, 1000, late) == []
+    costs = np.array([[3, 4], [5, 6]])
+    assert branch_and_bound({0: 2, 1: 2}, [((0, 1), costs)], 9, late, 100) == (None, 0, False)
+    assert branch_and_bound({0: 2, 1: 2}, [((0, 1), costs)], 9, Limits(), 100).bound == 3
 
 
 def test_numbers_that_do_not_fit_are_left_to_others() -> None:

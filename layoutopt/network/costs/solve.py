@@ -54,7 +54,7 @@ def split(work: Work) -> list[tuple[Work, list[int]]]:
 
 
 OVERTIME = 1.0
-"""Seconds of processor time that an exact bound may take when time is up."""
+"""Seconds that an exact bound, in processor time, or a labelling may take when time is up."""
 
 POLLED = 64
 """Edges after which limits are looked at."""
@@ -323,7 +323,8 @@ def divide(part: Work) -> int:
 def _solve_part(part: Work, limits: Limits, start: list[int] | None, stage: int) -> FoundLabels:
     """Solve a part by a stage, which goes on with the next one."""
     if limits.over:
-        given = _better(part, start) or construct(part, limits) or construct(part, Unlimited())
+        more = Limits(time.monotonic() + OVERTIME)  # haste may lead into a dead end
+        given = _better(part, start) or construct(part, limits) or construct(part, more)
         return FoundLabels(given, part.bound())
     return STAGES[stage](part, limits, start)
 
