@@ -32,6 +32,7 @@ from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, Stopped, Unlimited
 from layoutopt.base.numbers import relative
 from layoutopt.network.ascent import PricedRows, RowAscent
+from layoutopt.network.costs.fixing import forbid, tighten, whole_parts
 from layoutopt.network.costs.local_search import Neighbourhoods, part_of
 from layoutopt.network.costs.reductions import apply
 from layoutopt.network.costs.solve import (
@@ -40,23 +41,16 @@ from layoutopt.network.costs.solve import (
     OWN_CELLS,
     SHARE,
     SOLVED,
-    WrittenWork,
     answered,
-    cells,
-    forbid,
     solve_parts,
-    split,
-    tighten,
-    whole_parts,
-    write,
 )
-from layoutopt.network.costs.work import Infeasible, Step, Work, work_of
+from layoutopt.network.costs.work import Infeasible, Step, Work, split, work_of
 from layoutopt.network.forms import close_domains
 from layoutopt.network.network import Array, CostAnswer, Network, PriceStep, Proof
 from layoutopt.network.problem import no_numbers, no_pairs
 from layoutopt.network.rows import RowSet, by_columns, charge, settle, with_rows
 from layoutopt.network.solvers import cpsat, highs
-from layoutopt.network.solvers.pairwise import Message, Relaxed, relax
+from layoutopt.network.solvers.pairwise import Message, Relaxed, WrittenWork, relax, write
 from layoutopt.network.solvers.programme import Programme, ProgrammeResult, coarse
 
 HELD = 10**8  # entries of tables of all open branches, beyond which the newest one is next
@@ -224,7 +218,7 @@ class _Solver:
             bound, priced = max(bound, found.bound), found
             if self.close(bound):
                 return self._least(bound)
-            if cells(work) > SEARCHED:
+            if work.cells() > SEARCHED:
                 self._rebuild(self.limits.turn(REBUILT))
             settle(work, rows, self.limits)
             if not rows.groups:
@@ -265,7 +259,7 @@ class _Solver:
         if work.size() >= LARGEST:
             return None
         single = rows.one_sided(work)
-        linear = most is None and cells(work) <= CELLS
+        linear = most is None and work.cells() <= CELLS
         if linear:
             found = self._relaxed(work, single)
         else:
@@ -352,7 +346,7 @@ class _Solver:
         programmes that would be too large.
         """
         self.limits.report("search", self.worth, bound)
-        large = cells(work) > SEARCHED
+        large = work.cells() > SEARCHED
         stated = None if large else _stated(work, rows)
         branching = Branching(self, work, rows, priced)
         if priced is not None and work.log is not None:
@@ -436,7 +430,7 @@ class _Solver:
             turn = limits.silent().turn(TURN)
             part = _Part(work, rows.part(labels, around), labels, around, turn)
             improved = part.improve()
-            size = OWN_CELLS + cells(part.given) + count
+            size = OWN_CELLS + part.given.cells() + count
             limits.spend(TURN - turn.counted + size / SOLVED)
             if improved:
                 self.nearby.better()
@@ -606,7 +600,7 @@ class Branching:
         self.search = search
         self.entries = 0  # of all branches so far
         least = work.bound() if priced is None else priced.bound
-        self.open = [_Branch(least, work, rows, priced, cells(work), 0)]  # the newest one last
+        self.open = [_Branch(least, work, rows, priced, work.cells(), 0)]  # the newest one last
 
     @property
     def bound(self) -> int:
@@ -674,7 +668,7 @@ class Branching:
             least = max(least, work.bound())
             if not self._stays(work, least):
                 return None
-        return _Branch(least, work, rows, priced, cells(work), parent.depth + 1)
+        return _Branch(least, work, rows, priced, work.cells(), parent.depth + 1)
 
     def _stays(self, work: Work, bound: int) -> bool:
         """Return whether a branch may hold better labellings; take the last one that is left."""

@@ -14,9 +14,9 @@ import numpy as np
 from layoutopt.base.limits import Limits
 from layoutopt.network.ascent import PricedRows
 from layoutopt.network.costs.reductions import apply, reduce
-from layoutopt.network.costs.solve import WrittenWork
 from layoutopt.network.costs.work import Infeasible, Work, level
 from layoutopt.network.network import Array, Network, Usage, span_sums
+from layoutopt.network.solvers.pairwise import WrittenWork
 from layoutopt.network.solvers.programme import OPEN, Programme, coarse
 
 

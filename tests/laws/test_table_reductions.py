@@ -23,8 +23,7 @@ from layoutopt.network.costs.reductions import (
     renormalise,
     settle,
 )
-from layoutopt.network.costs.solve import split
-from layoutopt.network.costs.work import Infeasible, Work, level, normalise, normalise_all
+from layoutopt.network.costs.work import Infeasible, Work, level, normalise, normalise_all, split
 from tests.network.costs import cases
 from tests.network.costs.cases import cost, left_optimum, opened, random_problem, stated
 from tests.network.oracle import best as optimum

@@ -16,7 +16,7 @@ from layoutopt.certify.conversion import Asked, certify, check_certificate
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.rules.op import Op
 from layoutopt.io.certificate import certificate_bytes
-from layoutopt.onnx import simplify
+from layoutopt.onnx import edited
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.running import Outputs
 from layoutopt.onnx.simplify import simplified
@@ -222,7 +222,7 @@ def test_sizes_are_followed_through_any_number_of_layers(monkeypatch: pytest.Mon
         asked.append(None)
         return with_shapes(model)
 
-    monkeypatch.setattr(simplify, "with_shapes", counted)
+    monkeypatch.setattr(edited, "with_shapes", counted)
     layers = " ".join(
         f"s{k} = Shape(x{k}) h{k} = Gather(s{k}, zero) d{k} = Div(h{k}, two) m{k} = Mod(h{k}, two) "
         f"v{k} = Sub(d{k}, m{k}) c{k} = Concat<axis=0>(v{k}, rest) r{k} = Reshape(x{k}, c{k}) "

@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutopt.base.errors import InputError, InternalError, SizeError
 from layoutopt.base.limits import Limits, Stopped, SumOfParts, Unlimited, available_memory
-from layoutopt.network.components import reached
+from layoutopt.network.costs.fixing import OVERTIME, forbid, outlook, tighten
 from layoutopt.network.costs.local_search import Neighbourhoods, part_of, polish, tabu_search
 from layoutopt.network.costs.reductions import (
     NEVER,
@@ -25,113 +25,13 @@ from layoutopt.network.costs.reductions import (
     reduce,
     settle,
 )
-from layoutopt.network.costs.work import Cost, Infeasible, Work, level, normalise_all, work_of
+from layoutopt.network.costs.work import Cost, Infeasible, Work, level, split, work_of
 from layoutopt.network.cuts import two_labels
 from layoutopt.network.elimination import branch_and_bound
 from layoutopt.network.network import CostAnswer, Network, Proof
 from layoutopt.network.problem import IntArray
-from layoutopt.network.solvers.pairwise import CostProgramme, Edge, Message, programme, relax
-from layoutopt.network.solvers.programme import Found, coarse
-
-
-def split(work: Work) -> list[tuple[Work, list[int]]]:
-    """Return the parts of a problem, each with the numbers of its nodes in the whole.
-
-    Labels keep their numbers.  What the whole pays anyway is in no part.
-    """
-    place = [-1] * len(work.costs)
-    parts = []
-    for root in work.left():
-        if place[root] < 0:
-            nodes = reached([root], work.near.__getitem__)
-            part = Work([list(work.costs[u]) for u in nodes])
-            for k, u in enumerate(nodes):
-                place[u] = k
-            for k, u in enumerate(nodes):
-                part.near[k] = {place[v]: table for v, table in work.near[u].items()}
-            parts.append((part, nodes))
-    return parts
-
-
-OVERTIME = 1.0
-"""Seconds that an exact bound, in processor time, or a labelling may take when time is up."""
-
-POLLED = 64
-"""Edges after which limits are looked at."""
-
-
-def tighten(
-    work: Work,
-    scale: int,
-    messages: Sequence[Message],
-    labels: Sequence[Sequence[int]],
-    limits: Limits,
-) -> Work:
-    """Return the problem in parts of a unit, with what messages prove as its constant.
-
-    ``scale`` of its units make one; ``labels`` are those of each node that is left that messages
-    speak of.  Raises ``TimeoutError`` if time has been up for longer than ``OVERTIME``.
-    """
-    late, waiting = time.process_time() + OVERTIME, 0
-
-    def stop() -> bool:
-        nonlocal waiting
-        waiting = waiting - 1 if waiting else POLLED
-        return waiting == POLLED and limits.over and time.process_time() > late
-
-    tight = work.copy()
-    tight.constant *= scale
-    nodes = work.left()
-    own = dict(zip(nodes, labels, strict=True))
-    for u in nodes:
-        tight.costs[u] = [cost * scale for cost in work.costs[u]]
-    for (u, v, table), (one, two) in zip(list(work.edges()), messages, strict=True):
-        if stop():
-            raise TimeoutError
-        first = whole_parts(one, own[u], len(table), scale)
-        second = whole_parts(two, own[v], len(table[0]), scale)
-        rows = [
-            tuple([x * scale - a - b for x, b in zip(row, second, strict=True)])
-            for row, a in zip(table, first, strict=True)
-        ]
-        tight.put(u, v, tuple(rows))
-        tight.costs[u] = [cost + a for cost, a in zip(tight.costs[u], first, strict=True)]
-        tight.costs[v] = [cost + b for cost, b in zip(tight.costs[v], second, strict=True)]
-    normalise_all(tight, stop)
-    level(tight)
-    return tight
-
-
-def whole_parts(message: list[float], labels: Sequence[int], width: int, scale: int) -> list[int]:
-    """Return a message in whole parts, 0 for labels that are out of the question."""
-    whole = [0] * width
-    for i, amount in zip(labels, message, strict=True):
-        whole[i] = round(amount * scale)
-    return whole
-
-
-def outlook(work: Work, u: int, i: int) -> Cost:
-    """Return what a label costs if each neighbour suits itself."""
-    total = work.costs[u][i]
-    for v, table in work.near[u].items():
-        total += min([a + b for a, b in zip(table[i], work.costs[v], strict=True)])
-    return total
-
-
-def forbid(work: Work, worth: int) -> None:
-    """Forbid what makes every labelling cost more than a known one, which stays allowed.
-
-    The problem is in normal form, each node's least cost being 0.
-    """
-    room = worth - work.constant
-    for u in work.left():
-        for i in work.labels(u):
-            if outlook(work, u, i) > room:
-                work.forbid(u, i)
-    for u, v, table in list(work.edges()):
-        if any(room < cost < inf for row in table for cost in row):
-            work.put(u, v, tuple(tuple([inf if c > room else c for c in row]) for row in table))
-
+from layoutopt.network.solvers.pairwise import Message, relax, write
+from layoutopt.network.solvers.programme import coarse
 
 Wishes: TypeAlias = Sequence[Mapping[int, float]]
 """Numbers by node and label."""
@@ -341,70 +241,9 @@ def _worth(work: Work, labels: list[int] | None) -> int | None:
     return None if value == inf else int(value)
 
 
-@dataclass(frozen=True)
-class WrittenWork:
-    """A part as an integer programme, with its nodes and their labels that are left."""
-
-    given: CostProgramme
-    nodes: list[int]
-    labels: list[list[int]]
-    constant: int  # what the part costs besides
-
-    def chosen(self, values: IntArray | None) -> list[int] | None:
-        """Return the labelling of a point; ``None`` if there is no point."""
-        if values is None:
-            return None
-        whole = [0] * (max(self.nodes) + 1)
-        for u, own, k in zip(self.nodes, self.labels, self.given.labels(values), strict=True):
-            whole[u] = own[k]
-        return whole
-
-    def point(self, labels: list[int] | None) -> IntArray | None:
-        """Return a labelling as a point with open entries."""
-        if labels is None:
-            return None
-        each = zip(self.nodes, self.labels, strict=True)
-        return self.given.point([own.index(labels[u]) for u, own in each])
-
-    def cost(self, worth: int, unit: int) -> int:
-        """Return what a point of such a worth, in units, costs."""
-        return self.constant - worth * unit
-
-    def told(self, limits: Limits, unit: int) -> Found:
-        """Return what tells limits about points and bounds, which are in units."""
-
-        def found(worth: int | None, bound: int) -> None:
-            known = None if worth is None else self.cost(worth, unit)
-            limits.report("search", known, self.cost(bound, unit))
-
-        return found
-
-
-def write(work: Work, *, sparse: bool = False) -> WrittenWork:
-    """Return what is left as an integer programme; ``sparse`` is that of its writer."""
-    nodes = work.left()
-    place = {u: k for k, u in enumerate(nodes)}
-    labels = {u: work.labels(u) for u in nodes}
-    part = {u for u in nodes if len(labels[u]) < len(work.costs[u])}
-    edges: list[Edge] = []
-    for u, v, table in work.edges():
-        if u in part or v in part:
-            table = tuple(tuple([table[i][j] for j in labels[v]]) for i in labels[u])
-        edges.append((place[u], place[v], table))
-    costs = [[work.costs[u][i] for i in labels[u]] for u in nodes]
-    given = programme(costs, edges, sparse=sparse)
-    return WrittenWork(given, nodes, [labels[u] for u in nodes], work.constant)
-
-
-def cells(work: Work) -> int:
-    """Return the number of pairs of labels that tables are left for."""
-    labels = {u: len(work.labels(u)) for u in work.left()}
-    return sum(labels[u] * labels[v] for u in labels for v in work.near[u] if u < v)
-
-
 def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Approach the linear relaxation by dual ascent, unless it is solved, and go on."""
-    small = cells(part) <= CELLS
+    small = part.cells() <= CELLS
     if small and (found := _relaxed(part, limits, start)) is not None:
         return found
     from layoutopt.network.ascent import PricedRows, RowAscent
@@ -434,7 +273,7 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 
 def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Solve the linear relaxation, unless it is too large, and go on with what may be better."""
-    found = _relaxed(part, limits, start) if cells(part) <= MOST_CELLS else None
+    found = _relaxed(part, limits, start) if part.cells() <= MOST_CELLS else None
     return _solve_part(part, limits, start, 2) if found is None else found
 
 
@@ -490,7 +329,7 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     if limits.counted < inf:
         return _search_less(part, limits, best)
     tried = FoundLabels(best, part.bound())
-    if cells(part) <= MOST_CELLS:  # search fails on larger ones
+    if part.cells() <= MOST_CELLS:  # search fails on larger ones
         tried = _search_less(part, limits.within(IMPROVED * limits.left).turn(SHORT), best)
         if limits.over or tried.proved(part):
             return tried
@@ -513,7 +352,7 @@ def _search_less(part: Work, limits: Limits, best: list[int]) -> FoundLabels:
 
 def _improve(part: Work, labels: list[int], limits: Limits) -> list[int]:
     """Relabel nodes one by one and in parts, in turns, until neither finds less in its time."""
-    share = IMPROVING if cells(part) <= MOST_CELLS else 1.0
+    share = IMPROVING if part.cells() <= MOST_CELLS else 1.0
     limits = limits.within(share * limits.left)
     length = limits.left / TURNS
     while not limits.over:
@@ -529,13 +368,13 @@ def _improve(part: Work, labels: list[int], limits: Limits) -> list[int]:
 
 def rebuild(work: Work, labels: list[int], limits: Limits) -> list[int]:
     """Solve small parts, all other nodes keeping their labels; return the labels then."""
-    labels, pairs = list(labels), cells(work)
+    labels, pairs = list(labels), work.cells()
     nearby, effort = Neighbourhoods(work, limits, size=PART), pairs / COVERED
     while effort > 0 and not limits.over and (nodes := nearby.next()):
         part, own = part_of(work, nodes, labels), [labels[u] for u in nodes]
         turn = limits.silent().turn(TURN)
         found = solve_parts(part.copy(), turn, own, 2).labels
-        effort -= TURN - turn.counted + (OWN_CELLS + cells(part)) / SOLVED
+        effort -= TURN - turn.counted + (OWN_CELLS + part.cells()) / SOLVED
         if found is not None and part.value(found) < part.value(own):
             nearby.better()
             for u, label in zip(nodes, found, strict=True):

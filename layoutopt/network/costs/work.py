@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from layoutopt.base.limits import Limits
+from layoutopt.network.components import reached
 
 if TYPE_CHECKING:
     from layoutopt.network.network import Network
@@ -165,6 +166,11 @@ class Work:
             total += known[id(table)]
         return total
 
+    def cells(self) -> int:
+        """Return the number of pairs of labels that tables are left for."""
+        labels = {u: len(self.labels(u)) for u in self.left()}
+        return sum(labels[u] * labels[v] for u in labels for v in self.near[u] if u < v)
+
     def restore(self, labels: list[int]) -> None:
         """Fill in the labels of nodes that have left: the last first, each its best reply."""
         for u in reversed(self.order):
@@ -213,6 +219,25 @@ def work_of(network: Network, limits: Limits) -> Work:
             )
         work.add(u, v, known[n, cost])
     return work
+
+
+def split(work: Work) -> list[tuple[Work, list[int]]]:
+    """Return the parts of a problem, each with the numbers of its nodes in the whole.
+
+    Labels keep their numbers.  What the whole pays anyway is in no part.
+    """
+    place = [-1] * len(work.costs)
+    parts = []
+    for root in work.left():
+        if place[root] < 0:
+            nodes = reached([root], work.near.__getitem__)
+            part = Work([list(work.costs[u]) for u in nodes])
+            for k, u in enumerate(nodes):
+                place[u] = k
+            for k, u in enumerate(nodes):
+                part.near[k] = {place[v]: table for v, table in work.near[u].items()}
+            parts.append((part, nodes))
+    return parts
 
 
 def transposed(table: Table) -> Table:

@@ -29,8 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits
+from layoutopt.network.costs.work import Work
 from layoutopt.network.problem import IntArray
-from layoutopt.network.solvers.programme import Programme, ProgrammeWriter, UpperRow
+from layoutopt.network.solvers.programme import Found, Programme, ProgrammeWriter, UpperRow
 
 Rows: TypeAlias = Sequence[Sequence[float]]
 """Costs: Python integers, or ``inf`` where forbidden."""
@@ -230,3 +231,58 @@ def _messages(given: CostProgramme, prices: NDArray[np.float64]) -> list[Message
     whole = amounts.tolist()
     each = [whole[a:b] for a, b in pairwise(starts.tolist())]
     return list(zip(each[::2], each[1::2], strict=True))
+
+
+@dataclass(frozen=True)
+class WrittenWork:
+    """A part as an integer programme, with its nodes and their labels that are left."""
+
+    given: CostProgramme
+    nodes: list[int]
+    labels: list[list[int]]
+    constant: int  # what the part costs besides
+
+    def chosen(self, values: IntArray | None) -> list[int] | None:
+        """Return the labelling of a point; ``None`` if there is no point."""
+        if values is None:
+            return None
+        whole = [0] * (max(self.nodes) + 1)
+        for u, own, k in zip(self.nodes, self.labels, self.given.labels(values), strict=True):
+            whole[u] = own[k]
+        return whole
+
+    def point(self, labels: list[int] | None) -> IntArray | None:
+        """Return a labelling as a point with open entries."""
+        if labels is None:
+            return None
+        each = zip(self.nodes, self.labels, strict=True)
+        return self.given.point([own.index(labels[u]) for u, own in each])
+
+    def cost(self, worth: int, unit: int) -> int:
+        """Return what a point of such a worth, in units, costs."""
+        return self.constant - worth * unit
+
+    def told(self, limits: Limits, unit: int) -> Found:
+        """Return what tells limits about points and bounds, which are in units."""
+
+        def found(worth: int | None, bound: int) -> None:
+            known = None if worth is None else self.cost(worth, unit)
+            limits.report("search", known, self.cost(bound, unit))
+
+        return found
+
+
+def write(work: Work, *, sparse: bool = False) -> WrittenWork:
+    """Return what is left as an integer programme; ``sparse`` is that of its writer."""
+    nodes = work.left()
+    place = {u: k for k, u in enumerate(nodes)}
+    labels = {u: work.labels(u) for u in nodes}
+    part = {u for u in nodes if len(labels[u]) < len(work.costs[u])}
+    edges: list[Edge] = []
+    for u, v, table in work.edges():
+        if u in part or v in part:
+            table = tuple(tuple([table[i][j] for j in labels[v]]) for i in labels[u])
+        edges.append((place[u], place[v], table))
+    costs = [[work.costs[u][i] for i in labels[u]] for u in nodes]
+    given = programme(costs, edges, sparse=sparse)
+    return WrittenWork(given, nodes, [labels[u] for u in nodes], work.constant)

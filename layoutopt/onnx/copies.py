@@ -1,0 +1,185 @@
+"""Copies, for readers in several layouts, of what costs nothing to make."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from layoutopt.conversion.modes import MOST_AXES
+from layoutopt.onnx.edited import is_view
+from layoutopt.onnx.protobuf import all_nodes, bodies, captured, copied, graphs, set_items
+from layoutopt.onnx.types import UNSQUEEZED, shape_of, type_name
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto
+
+    from layoutopt.onnx.edited import EditedNetwork
+
+
+MADE_OF_CONSTANTS = {("DequantizeLinear", True), ("ConstantOfShape", False)}
+"""Op types whose results hold nothing but constants, and whether all that they read is known."""
+
+
+def separate(network: EditedNetwork, graph: GraphProto) -> None:
+    """Give readers their own copies of what costs nothing to make, in whatever order of axes.
+
+    All readers have their own of a tensor that is filled, whose shape is permuted, of a
+    constant that is dequantised, which is laid out for each, and of views of these; and of what
+    is given other axes of size 1 beside a transpose.  Views in bodies have their own of what is
+    outside.  Outputs that are constants have their own.  Other views stand there twice that may
+    run in two modes.
+    """
+    constants = {x.name for x in graph.initializer if x.name not in network.held}
+    constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
+    every = list(all_nodes(graph))
+    taken = {value.name for value in graph.output}.union(*map(captured, graph.node))
+    reads = Counter(x for n in every for x in n.input)
+    reads.update(value.name for one in graphs(graph) for value in one.output)
+    leading, behind = _beside_transposes(every)
+    each, rooted = set[str](), set[str]()  # what all readers have their own of; constants
+    twice = _shared_views(network, graph)
+    second: dict[str, str] = {}
+    made: dict[str, NodeProto] = {}
+    nodes = list[Any]()
+    for node in graph.node:
+        for one in (x for body in bodies(node) for x in all_nodes(body) if is_view(x)):
+            name = one.input[0]
+            if one.output[0] in leading and name in each and reads[name] > 1:
+                reads[name] -= 1
+                nodes += _separated(network, graph, one, 0, made, (each, rooted))
+        standard = network.keys.is_standard(node)
+        known = constants.issuperset({*node.input} - {""})
+        own = standard or node.domain == "com.microsoft"
+        result = node.output[0]
+        if own and (node.op_type, known) in MADE_OF_CONSTANTS:
+            made[result] = node
+            rooted.add(result)
+            each.add(result)
+            nodes.append(node)
+            continue
+        if node.op_type == "Identity" and reads[node.input[0]] > 1:
+            reads[node.input[0]] -= 1
+            node.input[0] = _copy_tensor(network, graph, node.input[0])  # made an output
+        view = is_view(node) and standard
+        for k, name in enumerate(node.input):
+            node.input[k] = name = second.pop(name, name)
+            if name in taken and name in each:
+                reads[name] -= 1
+                nodes += _separated(network, graph, node, k, made, (each, rooted))
+            taken.add(node.input[k])
+        moved = view and result in leading | behind and _moves_ones(network, node)
+        rooted.update([result] if view and node.input[0] in rooted else [])
+        if moved or result in rooted or (node.op_type == "Transpose" and node.input[0] in each):
+            each.add(result)
+        if view and result in each:
+            made[result] = node
+        nodes.append(node)
+        if view and result in twice - each:
+            nodes.append(_copy(network, node))
+            second[result] = nodes[-1].output[0]
+    if len(nodes) > len(graph.node):
+        set_items(graph.node, nodes)
+
+
+def _shared_views(network: EditedNetwork, graph: GraphProto) -> set[str]:
+    """Return the tensors that several nodes read, and are views of what several nodes read.
+
+    Transposes and other axes of size 1 make no difference.
+    """
+    source: dict[str, str] = {}
+    read, direct = [value.name for value in graph.output], set[str]()
+    for node in graph.node:
+        direct.update(node.input)
+        if is_view(node) and (node.op_type == "Transpose" or _moves_ones(network, node)):
+            source[node.output[0]] = source.get(node.input[0], node.input[0])
+        else:
+            read += [*node.input, *captured(node)]
+    reads = Counter(source.get(name, name) for name in read)
+    shared = {name for name, count in reads.items() if count > 1}
+    return {
+        node.output[0]
+        for node in graph.node
+        if is_view(node)
+        and source.get(node.input[0], node.input[0]) in shared
+        and node.output[0] in shared & direct - network.pinned
+    }
+
+
+def _separated(
+    network: EditedNetwork,
+    graph: GraphProto,
+    node: NodeProto,
+    place: int,
+    made: dict[str, NodeProto],
+    groups: Iterable[set[str]],
+) -> list[NodeProto]:
+    """Let a node read a copy that nobody else reads; return the nodes that make it.
+
+    They are added to what is ``made``, and the results to the ``groups`` of the original.
+    """
+    name = node.input[place]
+    copies = list(_copies(network, graph, name, made))
+    node.input[place] = copies[-1].output[0]
+    made.update((copy.output[0], copy) for copy in copies)
+    for group in groups:
+        group.update(copy.output[0] for copy in copies if name in group)
+    return copies
+
+
+def _moves_ones(network: EditedNetwork, node: NodeProto) -> bool:
+    """Return whether a view only adds or takes away axes of size 1, in all orders of axes."""
+    kind = network.types.get(node.input[0])
+    before, after = shape_of(kind), shape_of(network.types.get(node.output[0]))
+    if kind is None or before is None or after is None or node.op_type == "Transpose":
+        return False
+    wide = [size for size in before if size != 1]
+    known = sum(isinstance(size, int) for size in wide) >= len(wide) - 1
+    few = len(wide) <= MOST_AXES
+    narrow = type_name(kind.tensor_type.elem_type) in UNSQUEEZED
+    return wide == [size for size in after if size != 1] and known and few and not narrow
+
+
+def _copies(
+    network: EditedNetwork, graph: GraphProto, name: str, made: Mapping[str, NodeProto]
+) -> Iterator[NodeProto]:
+    """Yield copies of a node that makes a tensor, and of what only it needs, that one last."""
+    own = _copy(network, made[name])
+    if own.input[0] in made:
+        for copy in _copies(network, graph, own.input[0], made):
+            yield copy
+            own.input[0] = copy.output[0]
+    yield own
+
+
+def _copy(network: EditedNetwork, node: NodeProto) -> NodeProto:
+    """Return a node that makes the same under another name."""
+    own, name = copied(node), node.output[0]
+    own.name, own.output[0] = "", network.names.fresh(name)
+    network.types[own.output[0]] = network.types.get(name)
+    return own
+
+
+def _copy_tensor(network: EditedNetwork, graph: GraphProto, name: str) -> str:
+    """Return the name of a copy of a constant; of what is none, its own."""
+    tensors = {x.name: x for x in graph.initializer if x.name not in network.held}
+    if name not in tensors:
+        return name
+    new = network.names.fresh(name)
+    graph.initializer.add().CopyFrom(tensors[name])
+    graph.initializer[-1].name = new
+    if graph is network.model.graph and name in network.weights:
+        network.weights[new] = network.weights[name]
+    return new
+
+
+def _beside_transposes(nodes: Sequence[NodeProto]) -> tuple[set[str], set[str]]:
+    """Return the tensors from which views lead to a transpose, and those that views make of one."""
+    leading, behind = set[str](), set[str]()
+    for node in reversed(nodes):
+        if node.op_type == "Transpose" or (is_view(node) and node.output[0] in leading):
+            leading.update((node.input[0], node.output[0]))
+    for node in nodes:
+        if node.op_type == "Transpose" or (is_view(node) and node.input[0] in behind):
+            behind.add(node.output[0])
+    return leading, behind
