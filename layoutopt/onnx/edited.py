@@ -49,7 +49,7 @@ class EditedNetwork:
         self.changed = False  # whether another round of passes may find more
         self.barred: set[str] = set()  # results that could not be computed
         self.followed: set[str] = set()  # names of known values that readers do not use any more
-        self.pinned = {  # names that must stay
+        self.pinned = {  # names that must stay besides those of outputs
             name
             for one in graphs(model.graph)
             for x in one.quantization_annotation
@@ -102,6 +102,10 @@ class EditedNetwork:
             if alike[x.data_type, tuple(x.dims)] > 1:
                 scope.keys[name] = self.keys.tensor(name, self.weights.get(name, x))
         return scope
+
+    def fixed(self, graph: GraphProto) -> set[str]:
+        """Return the names that must stay in a graph."""
+        return {value.name for value in graph.output} | self.pinned
 
     def new_constant(self, graph: GraphProto, wish: str, value: NDArray[Any]) -> str:
         """Return the name of a new constant."""

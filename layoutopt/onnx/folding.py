@@ -270,7 +270,6 @@ def _one_by_one(model: ModelProto, part: Part, inputs: Arrays) -> tuple[Arrays, 
 def fold_constants(network: EditedNetwork, graph: GraphProto, scope: Scope) -> None:
     """Put results that are known in the place of the nodes that compute them."""
     results: dict[str, NDArray[Any]] = {}
-    fixed = {value.name for value in graph.output} | network.pinned
     sizes = KnownSizes(network.model, network.types, scope.constants, dict(scope.values))
     gone = set()
     for k, node in enumerate(graph.node):
@@ -288,7 +287,9 @@ def fold_constants(network: EditedNetwork, graph: GraphProto, scope: Scope) -> N
     local = {n: x for n, x in constants.items() if x.own or n in sizes.values}
     left = [k for k in range(len(graph.node)) if k not in gone]
     nodes = [graph.node[k] for k in left]
-    parts, numbers = Folding(nodes, local, network.types, fixed, network.barred).parts()
+    parts, numbers = Folding(
+        nodes, local, network.types, network.fixed(graph), network.barred
+    ).parts()
 
     def value_of(name: str) -> NDArray[Any]:
         if name in sizes.values:

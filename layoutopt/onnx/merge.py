@@ -32,7 +32,7 @@ OF_MANY = {"Concat", "Max", "Mean", "Min", "Sum"}
 def merge(network: EditedNetwork, graph: GraphProto, scope: Scope) -> None:
     """Take away nodes that pass on their input, nodes of equal results, and known conditions."""
     outputs = {value.name for value in graph.output}
-    fixed = outputs | network.pinned
+    fixed = network.fixed(graph)
     read = names_read(graph.node)
     left, kept = deque(graph.node), list[Any]()
     same: dict[str, str] = {}
@@ -118,7 +118,7 @@ def _branch(
         return None
     wanted = "then_branch" if condition.reshape(-1)[0] else "else_branch"
     [body] = [a.g for a in node.attribute if a.name == wanted]
-    fixed = {value.name for value in graph.output} | network.pinned
+    fixed = network.fixed(graph)
     if any(name in fixed and not network.may_copy(name) for name in node.output):
         return None
     graph.initializer.extend(body.initializer)

@@ -101,12 +101,12 @@ def _simplify_bodies(network: EditedNetwork, graph: GraphProto, scope: Scope) ->
 
 
 PASSES = (merge, multiply_batches, join_reshapes, _simplify_bodies, fold_constants)
-"""What is done to a graph, whose constants and those that it may capture are told."""
+"""Passes ``(network, graph, scope)``, in order; each changes the graph in place."""
 
 
 def _drop_dead(network: EditedNetwork, graph: GraphProto) -> None:
     """Take away nodes and constants that no output needs, here and in all inside it."""
-    wanted = {value.name for value in graph.output} | network.pinned
+    wanted = network.fixed(graph)
     kept = []
     for node in reversed(graph.node):
         if not wanted.isdisjoint(node.output) or not network.keys.may_go(node):

@@ -35,18 +35,14 @@ if TYPE_CHECKING:
 INTEGERS = ("int32", "int64")
 """Types of elements that hold sizes."""
 
-
 WINDOW = {"dilations", "kernel_shape", "sampling_ratio", "strides"}
 """Attributes of windows by which these grow."""
-
 
 LARGEST_KERNEL = 2**12
 """Product of the sizes of a kernel, and strides and dilations, of windows that are computed."""
 
-
 LARGEST_PRODUCT = 2**26
-"""Bytes of a result of a product or window that is computed."""
-
+"""Most bytes of a product or window that is computed, and of a sparse constant that is read."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -80,7 +76,6 @@ class ProductOfSizes:
 
 Entry: TypeAlias = int | str | ProductOfSizes | None
 """A number, the name of an open size, a product of such, or None if nothing is known."""
-
 
 Entries: TypeAlias = NDArray[Any]
 """An array of such objects with at most one axis."""
