@@ -80,16 +80,21 @@ def outlook(work: Work, u: int, i: int) -> Cost:
     return total
 
 
-def forbid(work: Work, worth: int) -> None:
+def forbid(work: Work, worth: int) -> dict[tuple[int, int], Cost]:
     """Forbid what makes every labelling cost more than a known one, which stays allowed.
 
-    The problem is in normal form, each node's least cost being 0.
+    The problem is in normal form, each node's least cost being 0.  Return the reduced cost of each
+    label that is left, by node and label.
     """
-    room = worth - work.constant
+    room, reduced = worth - work.constant, dict[tuple[int, int], Cost]()
     for u in work.left():
         for i in work.labels(u):
-            if outlook(work, u, i) > room:
+            cost = outlook(work, u, i)
+            if cost > room:
                 work.forbid(u, i)
+            else:
+                reduced[u, i] = cost
     for u, v, table in list(work.edges()):
         if any(room < cost < inf for row in table for cost in row):
             work.put(u, v, tuple(tuple([inf if c > room else c for c in row]) for row in table))
+    return reduced
