@@ -151,6 +151,13 @@ class RowSearch:
         self.limits.report("rows", cost)
         return True
 
+    def take_restored(self, work: Work, labels: Sequence[int] | None = None) -> None:
+        """Keep a labelling of what is left, if it is better; nothing is left without one."""
+        labels = labels or ()
+        whole = [*labels, *([0] * (len(work.costs) - len(labels)))]
+        work.restore(whole)
+        self.take(whole)
+
     def take_any(self) -> None:
         """Take any allowed labelling, if dual ascent without tables soon finds one."""
         free = replace(self.network, table_edges=no_pairs(), table_of=no_numbers(), tables=())
@@ -171,9 +178,7 @@ class RowSearch:
         self.limits = self.limits.restated(lambda x: x, lambda x: x - lost)
         least = work.bound()
         if not rows.groups:
-            labels = [0] * len(work.costs)
-            work.restore(labels)
-            self.take(labels)
+            self.take_restored(work)
             self.log = work.log
             return least - lost
         try:
@@ -345,8 +350,7 @@ class RowSearch:
             ascent.begin_with(prices, begin.messages)
 
         def offer(labels: list[int]) -> float:
-            work.restore(labels)
-            self.take(labels)
+            self.take_restored(work, labels)
             return inf if self.worth is None else float(self.worth - work.constant)
 
         known = inf if self.worth is None else float(self.worth - work.constant)
@@ -414,18 +418,11 @@ class RowSearch:
     ) -> int:
         """Keep the labelling of a programme's point; return the better of two bounds."""
         if found.values is not None:
-            self._take_values(work, written.chosen(found.values))
+            self.take_restored(work, written.chosen(found.values))
         if found.bound is not None:
             bound = max(bound, written.cost(found.bound, unit))
         self.limits.report("search", self.worth, bound)
         return bound
-
-    def _take_values(self, work: Work, labels: list[int] | None) -> None:
-        """Keep a labelling of what is left, if there is something left."""
-        labels = labels or []
-        whole = [*labels, *([0] * (len(work.costs) - len(labels)))]
-        work.restore(whole)
-        self.take(whole)
 
     def close(self, bound: int) -> bool:
         """Return whether the best labelling is good enough, or limits have been reached."""
@@ -468,7 +465,7 @@ class RowSearch:
     def _solve_kernel(self, work: Work, rows: RowSet, limits: Limits) -> bool:
         """Search for a labelling of less cost; return whether none is left to be found."""
         if not work.left():
-            self._take_values(work, None)
+            self.take_restored(work)
             return True
         stated = _stated(work, rows) if work.cells() <= KERNEL else None
         if stated is None or limits.over:
@@ -478,8 +475,7 @@ class RowSearch:
         found = cpsat.solve_programme(given, limits.silent(), hint)
         if found.values is None:
             return found.infeasible
-        labels = written.chosen(found.values)
-        self._take_values(work, labels)
+        self.take_restored(work, written.chosen(found.values))
         return found.bound == given.value(found.values)
 
 
@@ -549,8 +545,7 @@ def dive(solver: RowSearch, work: Work, rows: RowSet, shares: Sequence[dict[int,
         return
     labels = [0] * len(work.costs)
     trial.restore(labels)
-    work.restore(labels)
-    solver.take(labels)
+    solver.take_restored(work, labels)
 
 
 @dataclass(frozen=True)
@@ -656,9 +651,7 @@ class Branching:
         if self._useless(bound):
             return False
         if not work.left():
-            labels = [0] * len(work.costs)
-            work.restore(labels)
-            self.search.take(labels)
+            self.search.take_restored(work)
         return bool(work.left())
 
 

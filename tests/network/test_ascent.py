@@ -100,8 +100,9 @@ def test_prices_of_windows_come_near_those_of_the_relaxation() -> None:
 
 
 def test_more_and_more_labels_lead_to_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Search among labels of small reduced cost, then of larger one, ends with the least cost."""
-    monkeypatch.setattr(coupling, "CELLS", -1)
+    """Search among labels of small, then larger reduced cost ends with the best, each time."""
+    for name, value in {"SMALL": 0, "SEARCHED": -1, "CELLS": -1}.items():
+        monkeypatch.setattr(coupling, name, value)
     worse = 0
     for seed in range(8):
         network = drawn(seed)
@@ -117,6 +118,9 @@ def test_more_and_more_labels_lead_to_the_best(monkeypatch: pytest.MonkeyPatch) 
         worse += search.worth != best(network)
         search.search_kernel(work, rows, priced, Limits())
         assert search.worth == best(network)
+        found = [solve(network) for _ in range(2)]
+        assert [(x.cost, x.least) for x in found] == [(search.worth, search.worth)] * 2
+        assert len({str(x.choice) for x in found}) == 1
     assert worse > 3
 
 
