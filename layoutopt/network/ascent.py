@@ -33,11 +33,13 @@ SWEEPS = 4  # passes forwards and backwards between two steps of prices
 NEVER = 1e15  # what a forbidden pair costs where a labelling is mended one node at a time
 MENDED = 100  # most often what forbidden pairs cost is raised
 AVERAGE = 0.3  # weight of the newest solution in the moving average
-PATIENCE, SHORTER = 3, 0.66
-"""Steps without a better bound after which steps get shorter, and by which factor."""
+PATIENCE = 5  # steps without a better bound after which steps get shorter
 
-FIRST, AGAIN, SMALLEST = 0.5, 0.1, 1e-3
-"""Factors of steps: the first one, the one after a beginning with given prices, and the least."""
+FIRST, SMALLEST, LARGEST = 0.5, 1e-3, 2.0
+"""Factors of steps: the first one, the one at which the ascent ends, and the largest."""
+
+LONGER, SHORTER = 1.1, 0.66
+"""By what a factor changes after a step whose direction goes on to gain, and without gain."""
 
 LOOK, GAIN = 40, 1e-3  # so many steps must close such a share of the gap; else the ascent ends
 
@@ -130,7 +132,7 @@ class RowAscent:
         self._lay_out()
         self._connect()
         self._count(rows)
-        self.prices, self.factor = np.zeros(len(self.room)), FIRST
+        self.prices = np.zeros(len(self.room))
         self.bound = -inf
         self.mean = np.zeros(len(self.own))
 
@@ -264,7 +266,7 @@ class RowAscent:
 
         What is left of a table goes to its first node.
         """
-        self.prices, self.factor = np.array([prices.get(at, 0.0) for at in self.source]), AGAIN
+        self.prices = np.array([prices.get(source, 0.0) for source in self.source])
         for (a, b), (key, k) in zip(self.ends, self.at, strict=True):
             sent = messages.get((self.nodes[a], self.nodes[b]))
             if sent is None:
@@ -286,14 +288,14 @@ class RowAscent:
         offer: Callable[[list[int]], float] | None,
         worth: float,
         most: int | None = None,
-    ) -> bool:
-        """Ascend until steps gain too little, or ``most`` were made; return whether they were.
+    ) -> None:
+        """Ascend until steps gain too little, or ``most`` steps were made.
 
         ``offer`` takes a labelling of what is left, and returns the cost of the best one known,
         which ``worth`` is at first; both are without the problem's constant.  Without it, none is
         looked for.
         """
-        factor, worse, step = self.factor, 0, 0
+        factor, worse, step = FIRST, 0, 0
         self.looked = -inf, worth
         average = at_best = np.zeros(len(self.room))
         best = self._state()
@@ -317,11 +319,13 @@ class RowAscent:
             excess = self._excess(chosen)
             if bound > self.bound + 1e-9 * abs(bound):
                 self.bound, best, worse, at_best = bound, state, 0, excess
+                if average @ excess > 0:
+                    factor = min(LONGER * factor, LARGEST)
             else:
                 worse += 1
                 if worse >= PATIENCE:  # begin again from what the best prices led to
-                    factor, worse, average = max(SHORTER * factor, SMALLEST), 0, at_best
-            if self.bound >= min(worth - 1 + 1e-6, UNBOUNDED):
+                    factor, worse, average = SHORTER * factor, 0, at_best
+            if self.bound >= min(worth - 1 + 1e-6, UNBOUNDED) or factor < SMALLEST:
                 break
             step += 1
             if step == most or self._closed_little(step, worth):
@@ -333,7 +337,6 @@ class RowAscent:
             known = None if worth == inf else int(worth) + self.work.constant
             limits.report("dual ascent", known, floor(self.bound) + self.work.constant)
         self._restore(best)
-        return step == most
 
     def _closed_little(self, step: int, worth: float) -> bool:
         """Look at the gap now and then; return whether too little of it was closed since."""

@@ -11,8 +11,8 @@ where the right side is a network without rows, whose bound counts.  Multipliers
 whole multiples of one fraction, so the bound is exact whatever the relaxation's rounding was.
 What costs more than the best labelling under these prices is forbidden, and a search decides what
 is left: CP-SAT and HiGHS, where what is left is small enough for them, in turns with branching,
-which prices each branch anew.  In large networks labellings are sought in between among labels of
-small reduced cost.  The module is long, as branch and bound serves nothing but these turns.
+which prices each branch anew.  In large networks parts are solved in between while all other nodes
+keep their labels.  The module is long, as branch and bound serves nothing but these turns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import accumulate, pairwise
 from math import inf
@@ -33,11 +33,14 @@ from layoutopt.base.limits import Limits, Stopped, Unlimited
 from layoutopt.base.numbers import relative
 from layoutopt.network.ascent import PricedRows, RowAscent
 from layoutopt.network.costs.fixing import forbid, tighten, whole_parts
+from layoutopt.network.costs.local_search import Neighbourhoods, part_of
 from layoutopt.network.costs.reductions import apply
 from layoutopt.network.costs.solve import (
     CELLS,
     LARGEST,
+    OWN_CELLS,
     SHARE,
+    SOLVED,
     answered,
     solve_parts,
 )
@@ -65,28 +68,22 @@ Division: TypeAlias = tuple[int, list[list[int]]]
 
 BRANCHES = 60  # branches that are tried before anything else
 STEPS, DIVES = 30, 4  # steps of dual ascent in each branch, and of how many one is rounded
-BRANCH_CELLS = 20_000  # most entries of tables of a branch that an LP solver relaxes
 
 SMALL = 100
 """Most labels for that."""
 
-TURN, LARGE_TURN = 1.0, 10.0
-"""Effort of the first turn of each search, see `Limits.turn`, and of branching in large networks;
-every round doubles it."""
-
+REBUILT = 10.0  # effort of the parts that are solved between two prices of the whole
+TURN = 1.0  # effort of the first turn of each search, see `Limits.turn`; every round doubles it
 SEARCHED = 300_000  # most entries for which there is a search: CP-SAT takes two kilobytes for each
 
-KERNEL, KERNEL_TURN, FIRST_SHARE, WIDER = 60_000, 3.0, 1e-4, 4.0
-"""Most entries of a search among labels of small reduced cost, its effort after each relaxation,
-the largest reduced cost at first, as a share of the gap, and how much larger the next one is."""
+PART = 120
+"""Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
 
 ANY, ANY_STEPS = 1.0, 100
 """Most seconds and steps of dual ascent for any labelling, where time is up before there is one."""
 
-ROUNDS, FIRST_STEPS = 6, 30
-"""Most often the relaxation is solved, and the steps of dual ascent before labels are forbidden,
-twice as many where that forbids few; rounds that end by their steps do not count."""
-
+BETWEEN = 5.0  # seconds after which a better labelling is told
+ROUNDS = 6  # most often the relaxation is solved
 PRICED = 0.999  # share of its solution from which on a label is taken at once
 
 
@@ -99,15 +96,13 @@ class PriceBound:
     prices: list[float]  # of each of these rows
     messages: dict[tuple[int, int], dict[int, float]]  # by edge, to labels of its second node
     shares: list[dict[int, float]]  # for each node, how much of each label
-    reduced: dict[tuple[int, int], float] = field(default_factory=dict)  # costs by node and label
-    cut: bool = False  # whether steps were counted, and might have gained more
 
 
 def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer:
     """Solve a network with rows and without ties; ``start`` must be allowed."""
     closed = close_domains(network)
     begin = None if start is None else closed.cut(start)
-    solver, bound = RowSearch(closed.network, limits, begin), None
+    solver, bound = _Solver(closed.network, limits, begin), None
     try:
         bound = solver.run()
     except Infeasible:
@@ -127,7 +122,7 @@ def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer
     return answered(network, labels, bound, limits, proof)
 
 
-class RowSearch:
+class _Solver:
     """The state of one call."""
 
     def __init__(self, network: Network, limits: Limits, start: Array | None) -> None:
@@ -137,7 +132,7 @@ class RowSearch:
         self.log: list[Step] | None = None  # steps of the proof, up to the last prices
         self.pricings = 0  # how often rows were priced
         self.ascended = False  # whether rows were priced by dual ascent
-        self.share = FIRST_SHARE  # of the gap: the largest reduced cost in the next kernel
+        self.nearby: Neighbourhoods | None = None
         if start is not None:
             self.take(start.tolist())
 
@@ -150,13 +145,6 @@ class RowSearch:
         self.best, self.worth = labels, cost
         self.limits.report("rows", cost)
         return True
-
-    def take_restored(self, work: Work, labels: Sequence[int] | None = None) -> None:
-        """Keep a labelling of what is left, if it is better; nothing is left without one."""
-        labels = labels or ()
-        whole = [*labels, *([0] * (len(work.costs) - len(labels)))]
-        work.restore(whole)
-        self.take(whole)
 
     def take_any(self) -> None:
         """Take any allowed labelling, if dual ascent without tables soon finds one."""
@@ -176,9 +164,12 @@ class RowSearch:
         settle(work, rows, self.limits)
         lost = self._free_parts(work, rows)
         self.limits = self.limits.restated(lambda x: x, lambda x: x - lost)
+        self.reduced = work.copy(), RowSet(rows.groups)
         least = work.bound()
         if not rows.groups:
-            self.take_restored(work)
+            labels = [0] * len(work.costs)
+            work.restore(labels)
+            self.take(labels)
             self.log = work.log
             return least - lost
         try:
@@ -215,29 +206,27 @@ class RowSearch:
         few = self.limits.turn(BRANCHES * TRIED)
         if small and Branching(self, work.copy(), rows, None).run(few):
             return self._proved()
-        bound, priced, turn, steps = work.bound(), None, 0, FIRST_STEPS
-        while turn < ROUNDS:
+        bound, priced = work.bound(), None
+        for turn in range(ROUNDS):
             if self.limits.over:
                 return self._least(bound)
             before = sum(map(len, map(work.labels, work.left())))
             left = self.limits.left
-            found = self.price(work, rows, priced, steps)
+            found = self.price(work, rows, priced)
             if found is None:
                 break
             bound, priced = max(bound, found.bound), found
             if self.close(bound):
                 return self._least(bound)
+            if work.cells() > SEARCHED:
+                self._rebuild(self.limits.turn(REBUILT))
             settle(work, rows, self.limits)
             if not rows.groups:
                 return self._finish(work, bound)
-            if work.cells() > SEARCHED:
-                self.search_kernel(work, rows, found, self.limits.turn(KERNEL_TURN))
             after = sum(map(len, map(work.labels, work.left())))
             slow = self.limits.left < left - self.limits.left  # no time for as much again
-            little = after > 0.8 * before
-            if slow or (little and not found.cut and (turn or not self.ascended)):
+            if slow or (after > 0.8 * before and (turn or not self.ascended)):
                 break
-            turn, steps = turn + (not found.cut), steps * (1 + little)
         if self.limits.over:
             return self._least(bound)
         return self._least(self._decide(work, rows, max(bound, work.bound()), priced))
@@ -258,29 +247,23 @@ class RowSearch:
         return bound if self.worth is None else min(bound, self.worth)
 
     def price(
-        self,
-        work: Work,
-        rows: RowSet,
-        begin: PriceBound | None,
-        steps: int,
-        *,
-        branch: bool = False,
+        self, work: Work, rows: RowSet, begin: PriceBound | None, most: int | None = None
     ) -> PriceBound | None:
         """Price rows by the relaxation, forbid what is too dear, and look for a labelling.
 
-        A branch, and what is large, is priced by at most so many steps of dual ascent.  Return
-        ``None`` where the relaxation was not solved.
+        With ``most``, by so many steps of dual ascent.  Return ``None`` where the relaxation was
+        not solved.
         """
-        limits = self.limits.silent() if branch else self.limits
+        limits = self.limits if most is None else self.limits.silent()
         limits.report("relaxation of rows", self.worth)
         if work.size() >= LARGEST:
             return None
         single = rows.one_sided(work)
-        linear, cut = work.cells() <= (BRANCH_CELLS if branch else CELLS), False
+        linear = most is None and work.cells() <= CELLS
         if linear:
             found = self._relaxed(work, single)
         else:
-            found, cut = self._ascend(work, single, limits, begin, steps, branch)
+            found = self._ascend(work, single, limits, begin, most)
         if found is None:
             return None
         scale = 1 << min(64, 16 + sum(single.room).bit_length())  # rounding loses next to nothing
@@ -301,21 +284,19 @@ class RowSearch:
         for u, share in zip(work.left(), found.point, strict=True):
             shares[u] = dict(zip(work.labels(u), share, strict=True))
         self.pricings += 1
-        if linear or (branch and self.pricings % DIVES == 0):
+        if linear or (most is not None and self.pricings % DIVES == 0):
             dive(self, work, rows, shares)  # else the ascent has tried labellings itself
         useful = self.worth is not None and bound < self.worth and not self.limits.over
         worth = self.worth if useful else None
         if work.log is not None:
             step = price_step(work, scale, messages, single, prices, worth)
-            if not branch:
+            if most is None:
                 self.log = [*work.log, ("price", step)]
             work.note("price", step)
-        reduced = dict[tuple[int, int], float]()
         if worth is not None:
-            costs = forbid(tight, (worth - 1) * scale)
+            forbid(tight, (worth - 1) * scale)
             forbid_too(work, tight)
-            reduced = {} if branch else {label: cost / scale for label, cost in costs.items()}
-        return PriceBound(bound, single, found.prices, sent, shares, reduced, cut)
+        return PriceBound(bound, single, found.prices, sent, shares)
 
     def _relaxed(self, work: Work, single: PricedRows) -> Relaxed | None:
         """Solve the linear relaxation, each row divided by its limit."""
@@ -336,27 +317,27 @@ class RowSearch:
         single: PricedRows,
         limits: Limits,
         begin: PriceBound | None,
-        steps: int,
-        branch: bool,
-    ) -> tuple[Relaxed | None, bool]:
-        """Approach the relaxation by dual ascent; return too whether all steps were made."""
+        most: int | None,
+    ) -> Relaxed | None:
+        """Approach the relaxation by dual ascent."""
         self.ascended = True
         try:
             ascent = RowAscent(work, single, limits)
         except TimeoutError:
-            return None, False
+            return None
         if begin is not None:
             prices = dict(zip(begin.rows.source, begin.prices, strict=True))
             ascent.begin_with(prices, begin.messages)
 
         def offer(labels: list[int]) -> float:
-            self.take_restored(work, labels)
+            work.restore(labels)
+            self.take(labels)
             return inf if self.worth is None else float(self.worth - work.constant)
 
         known = inf if self.worth is None else float(self.worth - work.constant)
-        found = None if branch and self.worth is not None else offer
-        cut = ascent.run(limits.within(SHARE * limits.left), found, known, steps)
-        return ascent.relaxed(), cut
+        found = offer if most is None or self.worth is None else None
+        ascent.run(limits.within(SHARE * limits.left), found, known, most)
+        return ascent.relaxed()
 
     def _decide(self, work: Work, rows: RowSet, bound: int, priced: PriceBound | None) -> int:
         """Search what is left in turns of doubling effort; return the better bound.
@@ -370,11 +351,10 @@ class RowSearch:
         branching = Branching(self, work, rows, priced)
         if priced is not None and work.log is not None:
             self.log = work.log
-        effort = LARGE_TURN if large else TURN
+        effort = REBUILT if large else TURN
         while not self.close(bound):
             if large:
-                turn = self.limits.turn(effort * KERNEL_TURN / LARGE_TURN)
-                self.search_kernel(work, rows, priced, turn)
+                self._rebuild(self.limits.turn(effort))
             if stated is not None and not self.ascended:
                 bound = self._search_programme(work, *stated, bound, effort)
             if not self.close(bound):
@@ -417,8 +397,11 @@ class RowSearch:
         self, work: Work, written: WrittenWork, found: ProgrammeResult, unit: int, bound: int
     ) -> int:
         """Keep the labelling of a programme's point; return the better of two bounds."""
-        if found.values is not None:
-            self.take_restored(work, written.chosen(found.values))
+        labels = written.chosen(found.values)
+        if labels is not None:
+            whole = [*labels, *([0] * (len(work.costs) - len(labels)))]
+            work.restore(whole)
+            self.take(whole)
         if found.bound is not None:
             bound = max(bound, written.cost(found.bound, unit))
         self.limits.report("search", self.worth, bound)
@@ -433,50 +416,90 @@ class RowSearch:
         gap = self.limits.gap
         return bound >= self.worth or (gap > 0 and relative(self.worth - bound, self.worth) <= gap)
 
-    def search_kernel(
-        self, work: Work, rows: RowSet, priced: PriceBound | None, limits: Limits
-    ) -> None:
-        """Search among labels of small reduced cost, and those of the best labelling.
-
-        As soon as such a problem is solved, more labels are in the next one (kernel search,
-        Angelelli, Mansini and Speranza, Computers & Operations Research 37, 2010).
-        """
-        if priced is None or not priced.reduced or self.best is None or self.worth is None:
+    def _rebuild(self, limits: Limits) -> None:
+        """Solve small parts, all other nodes keeping their labels, as long as time lasts."""
+        if self.best is None:
             return
-        while not limits.over:
-            most = self.share * (self.worth - priced.bound)
-            kernel, left = work.copy(), RowSet(rows.groups)
-            with suppress(Infeasible):  # there is nothing better then
-                for u in kernel.left():
-                    costs = {i: priced.reduced.get((u, i), inf) for i in kernel.labels(u)}
-                    least = min(costs.values())
-                    for i, cost in costs.items():
-                        if cost > max(most, least) and i != self.best[u]:
-                            kernel.forbid(u, i)
-                limits.spend(PER_ENTRY * kernel.cells())
-                settle(kernel, left, limits)
-                if not self._solve_kernel(kernel, left, limits):
-                    self.share /= WIDER
-                    return
-            if most >= self.worth - priced.bound:
-                return
-            self.share *= WIDER
+        work, rows = self.reduced
+        if self.nearby is None:
+            groups = [group.nodes for group in rows.groups]
+            self.nearby = Neighbourhoods(work, self.limits, groups, size=PART)
+        labels, taken, better = list(self.best), time.monotonic(), False
+        count = sum(len(group.low) for group in rows.groups)
+        while not limits.over and (around := self.nearby.next()):
+            turn = limits.silent().turn(TURN)
+            part = _Part(work, rows.part(labels, around), labels, around, turn)
+            improved = part.improve()
+            size = OWN_CELLS + part.given.cells() + count
+            limits.spend(TURN - turn.counted + size / SOLVED)
+            if improved:
+                self.nearby.better()
+                better = True
+                for u, label in zip(around, part.best or (), strict=True):
+                    labels[u] = label
+            if better and time.monotonic() > taken + BETWEEN:
+                better, taken = False, time.monotonic()
+                self._take_reduced(labels)
+        self._take_reduced(labels)
 
-    def _solve_kernel(self, work: Work, rows: RowSet, limits: Limits) -> bool:
-        """Search for a labelling of less cost; return whether none is left to be found."""
-        if not work.left():
-            self.take_restored(work)
-            return True
-        stated = _stated(work, rows) if work.cells() <= KERNEL else None
-        if stated is None or limits.over:
+    def _take_reduced(self, labels: list[int]) -> None:
+        """Keep a labelling of the reduced problem."""
+        self.reduced[0].restore(labels)
+        self.take(list(labels))
+
+
+class _Part(_Solver):
+    """A few nodes of a problem, and their rows; all others keep their labels."""
+
+    def __init__(
+        self,
+        work: Work,
+        rows: RowSet,
+        labels: Sequence[int],
+        nodes: Sequence[int],
+        limits: Limits,
+    ) -> None:
+        self.given, self.rows = part_of(work, nodes, labels), rows
+        self.log, self.ascended, self.pricings, self.limits = None, False, 0, limits
+        self.best = [labels[u] for u in nodes]
+        self.worth = int(self.given.value(self.best))
+
+    def take(self, labels: list[int]) -> bool:
+        """Keep a labelling if it is better; return whether it was, and is allowed."""
+        cost = self.given.value(labels)
+        if self.worth is not None and cost >= self.worth:
             return False
-        written, given, _ = stated
-        hint = written.point(self.best) if work.value(self.best or []) < inf else None
-        found = cpsat.solve_programme(given, limits.silent(), hint)
-        if found.values is None:
-            return found.infeasible
-        self.take_restored(work, written.chosen(found.values))
-        return found.bound == given.value(found.values)
+        if not self.rows.hold(labels):
+            return False
+        self.best, self.worth = list(labels), int(cost)
+        return True
+
+    def improve(self) -> bool:
+        """Look for a better labelling; return whether there is one."""
+        before = self.worth
+        work, rows = self.given.copy(), RowSet(self.rows.groups)
+        try:
+            settle(work, rows, self.limits)
+            if rows.groups:
+                self._search(work, rows)
+            else:
+                self._finish(work, work.bound())
+        except Infeasible:
+            pass
+        return self.worth != before
+
+    def _rebuild(self, limits: Limits) -> None:
+        """Leave a part whole."""
+
+    def _decide(self, work: Work, rows: RowSet, bound: int, priced: PriceBound | None) -> int:
+        """Search for one turn."""
+        stated = _stated(work, rows)
+        if stated is None or find_spec("ortools") is None:
+            Branching(self, work, rows, None).run(self.limits)
+            return bound
+        written, given, unit = stated
+        found = cpsat.solve(given, self.limits, None)
+        return bound if found.infeasible else self._take_point(work, written, found, unit, bound)
 
 
 def _stated(work: Work, rows: RowSet) -> tuple[WrittenWork, Programme, int] | None:
@@ -524,7 +547,7 @@ def forbid_too(work: Work, tight: Work) -> None:
             work.shrunk.update((u, v))
 
 
-def dive(solver: RowSearch, work: Work, rows: RowSet, shares: Sequence[dict[int, float]]) -> None:
+def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, float]]) -> None:
     """Round a relaxed solution: take labels of large shares first, narrowing in between."""
     trial = work.trial()
     order = sorted(trial.left(), key=lambda u: -max(shares[u].values(), default=0.0))
@@ -545,7 +568,8 @@ def dive(solver: RowSearch, work: Work, rows: RowSet, shares: Sequence[dict[int,
         return
     labels = [0] * len(work.costs)
     trial.restore(labels)
-    solver.take_restored(work, labels)
+    work.restore(labels)
+    solver.take(labels)
 
 
 @dataclass(frozen=True)
@@ -571,7 +595,7 @@ class Branching:
     """
 
     def __init__(
-        self, search: RowSearch, work: Work, rows: RowSet, priced: PriceBound | None
+        self, search: _Solver, work: Work, rows: RowSet, priced: PriceBound | None
     ) -> None:
         self.search = search
         self.entries = 0  # of all branches so far
@@ -636,7 +660,7 @@ class Branching:
         if not self._stays(work, least):
             return None
         if priced is not None:
-            priced = self.search.price(work, rows, priced, STEPS, branch=True) or priced
+            priced = self.search.price(work, rows, priced, STEPS) or priced
             least = max(least, priced.bound)
             if self._useless(least):
                 return None
@@ -651,7 +675,9 @@ class Branching:
         if self._useless(bound):
             return False
         if not work.left():
-            self.search.take_restored(work)
+            labels = [0] * len(work.costs)
+            work.restore(labels)
+            self.search.take(labels)
         return bool(work.left())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import inf
 from typing import Any
@@ -124,6 +124,32 @@ class RowSet:
             items = np.flatnonzero(~fixed & (begin < end))
             kept.append(group.part(items, rows, group.sums(np.where(fixed, least, 0))))
         self.groups = [group for group in kept if len(group.low)]
+
+    def part(self, labels: Sequence[int], nodes: Sequence[int]) -> RowSet:
+        """Return the rows of a few nodes, which are numbered anew, where all others keep labels."""
+        place = {u: k for k, u in enumerate(nodes)}
+        kept = []
+        for group in self.groups:
+            inside = np.isin(group.nodes, nodes)
+            items = np.flatnonzero(inside)
+            if not len(items):
+                continue
+            pairs = zip(group.nodes, group.amounts, strict=True)
+            used = np.array([amounts[labels[u]] for u, amounts in pairs], group.low.dtype)
+            paid = group.sums(np.where(inside, 0, used))
+            rows = np.flatnonzero(group.sums(inside.astype(group.low.dtype)) > 0)
+            own = group.part(items, rows, paid)
+            kept.append(replace(own, nodes=[place[u] for u in own.nodes]))
+        return RowSet(kept)
+
+    def hold(self, labels: Sequence[int]) -> bool:
+        """Return whether a labelling keeps all rows."""
+        for group in self.groups:
+            pairs = zip(group.nodes, group.amounts, strict=True)
+            sums = group.sums(np.array([own[labels[u]] for u, own in pairs], group.low.dtype))
+            if (sums < group.low).any() or (sums > group.high).any():
+                return False
+        return True
 
     def one_sided(self, work: Work) -> PricedRows:
         """Return the rows as ``sum of amounts <= room``, all amounts 0 or more."""

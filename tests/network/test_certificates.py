@@ -26,6 +26,7 @@ from layoutopt.network import coupled as coupling
 from layoutopt.network.certify import certify, check_answer, check_certificate, document_of
 from layoutopt.network.components import components
 from layoutopt.network.conflict import NetworkConflict, find_conflict
+from layoutopt.network.costs import local_search
 from tests.network.oracle import best, best_labels, draw
 from tests.network.test_ascent import drawn
 
@@ -219,9 +220,9 @@ def complete(seed: int) -> Network:
 
 def branched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let branches with prices decide all that dual ascent leaves open."""
-    numbers = {"BRANCHES": 0, "SEARCHED": -1, "CELLS": -1, "BRANCH_CELLS": -1, "KERNEL": -1}
-    for name, value in numbers.items():
+    for name, value in {"BRANCHES": 0, "SEARCHED": -1, "CELLS": -1}.items():
         monkeypatch.setattr(coupling, name, value)
+    monkeypatch.setattr(local_search, "STALE", -1)
 
 
 @pytest.mark.parametrize("cases", [False, True], ids=["as it is", "branches"])
@@ -293,7 +294,7 @@ def test_changed_proofs_are_refused_or_true(monkeypatch: pytest.MonkeyPatch, cas
     if cases:
         branched(monkeypatch)
     refused = every = 0
-    for seed in (73,) if cases else (18, 75, 13):
+    for seed in (48,) if cases else (18, 75, 13):
         network = draw(seed, rows=True)
         document, certificate = document_of(network), kept(network)
         assert cases == ("cases" in str(certificate))

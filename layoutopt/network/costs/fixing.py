@@ -80,21 +80,16 @@ def outlook(work: Work, u: int, i: int) -> Cost:
     return total
 
 
-def forbid(work: Work, worth: int) -> dict[tuple[int, int], Cost]:
+def forbid(work: Work, worth: int) -> None:
     """Forbid what makes every labelling cost more than a known one, which stays allowed.
 
-    The problem is in normal form, each node's least cost being 0.  Return the reduced cost of each
-    label that is left, by node and label.
+    The problem is in normal form, each node's least cost being 0.
     """
-    room, reduced = worth - work.constant, dict[tuple[int, int], Cost]()
+    room = worth - work.constant
     for u in work.left():
         for i in work.labels(u):
-            cost = outlook(work, u, i)
-            if cost > room:
+            if outlook(work, u, i) > room:
                 work.forbid(u, i)
-            else:
-                reduced[u, i] = cost
     for u, v, table in list(work.edges()):
         if any(room < cost < inf for row in table for cost in row):
             work.put(u, v, tuple(tuple([inf if c > room else c for c in row]) for row in table))
-    return reduced

@@ -89,12 +89,23 @@ class Neighbourhoods:
         The problem.
     limits
         Give the seed, and whether there is a deadline.
+    groups
+        Sets of nodes that depend on each other although no table is over them, if any.  Most parts
+        then are around a node of a set, or two.
     size
         Labels of a part at first, or a half or a quarter of them.
     """
 
-    def __init__(self, work: Work, limits: Limits, *, size: int) -> None:
-        self.work, self.draw, self.nodes = work, Random(limits.seed), work.left()
+    def __init__(
+        self,
+        work: Work,
+        limits: Limits,
+        groups: Sequence[Sequence[int]] = (),
+        *,
+        size: int,
+    ) -> None:
+        self.work, self.groups, self.draw = work, groups, Random(limits.seed)
+        self.nodes, self.grouped = work.left(), {u for group in groups for u in group}
         self.least = self.size = size
         self.covered = 0
         self.largest = sum(len(work.labels(u)) for u in self.nodes)
@@ -111,8 +122,9 @@ class Neighbourhoods:
                 if not (self.timed and self.gained):
                     return []
                 self.gained = False
-        first, size = self.draw.choice(self.nodes), self.size * self.draw.choice((1, 2, 4))
-        around = _around(self.work, first, size, self.draw)
+        around = _around(
+            self.work, self._seeds(), self.size * self.draw.choice((1, 2, 4)), self.draw
+        )
         self.covered += len(around)
         return around
 
@@ -120,11 +132,21 @@ class Neighbourhoods:
         """Note that the last part has better labels."""
         self.covered, self.gained = 0, True
 
+    def _seeds(self) -> list[int]:
+        draw, groups = self.draw, self.groups
+        if not groups:
+            return [draw.choice(self.nodes)]
+        seeds = [draw.choice(draw.choice(groups) if draw.random() < 0.7 else self.nodes)]
+        if seeds[0] in self.grouped and draw.random() < 0.5:
+            seeds.append(draw.choice(draw.choice(groups)))
+        return seeds
 
-def _around(work: Work, first: int, size: int, draw: Random) -> list[int]:
-    """Return nodes around one, at random, of about so many labels together."""
-    found: dict[int, None] = {first: None}
-    fringe, left = [*work.near[first]], size
+
+def _around(work: Work, seeds: list[int], size: int, draw: Random) -> list[int]:
+    """Return nodes around some, at random, of about so many labels together."""
+    found = dict.fromkeys(seeds)
+    fringe = [v for u in found for v in work.near[u]]
+    left = size
     while fringe and left > 0:
         k = draw.randrange(len(fringe))
         fringe[k], fringe[-1] = fringe[-1], fringe[k]

@@ -80,6 +80,15 @@ def test_parts_grow_and_end(monkeypatch: pytest.MonkeyPatch, deadline: float, mo
     assert sum(b < a for a, b in pairwise(again)) == (deadline < inf)
 
 
+def test_groups_are_joined() -> None:
+    """Parts are around nodes of a group, mostly, and now and then around two of them."""
+    groups = [[0], [8]]
+    parts = Neighbourhoods(ring(16, 2), Limits(), groups, size=0)
+    seeds = [parts.next() for _ in range(200)]
+    assert sum(bool({0, 8} & {*each}) for each in seeds) > 120
+    assert {(0, 8), (0,), (8,)} < {*map(tuple, seeds)}
+
+
 def drawn(seed: int, forbidden: float) -> Work:
     """Return seven nodes of two or three labels that all have tables with each other."""
     draw = random.Random(seed)
