@@ -146,6 +146,13 @@ class _Solver:
         self.limits.report("rows", cost)
         return True
 
+    def take_restored(self, work: Work, labels: Sequence[int] | None = None) -> None:
+        """Keep a labelling of what is left, if it is better; nothing is left without one."""
+        labels = labels or ()
+        whole = [*labels, *([0] * (len(work.costs) - len(labels)))]
+        work.restore(whole)
+        self.take(whole)
+
     def take_any(self) -> None:
         """Take any allowed labelling, if dual ascent without tables soon finds one."""
         free = replace(self.network, table_edges=no_pairs(), table_of=no_numbers(), tables=())
@@ -167,9 +174,7 @@ class _Solver:
         self.reduced = work.copy(), RowSet(rows.groups)
         least = work.bound()
         if not rows.groups:
-            labels = [0] * len(work.costs)
-            work.restore(labels)
-            self.take(labels)
+            self.take_restored(work)
             self.log = work.log
             return least - lost
         try:
@@ -330,8 +335,7 @@ class _Solver:
             ascent.begin_with(prices, begin.messages)
 
         def offer(labels: list[int]) -> float:
-            work.restore(labels)
-            self.take(labels)
+            self.take_restored(work, labels)
             return inf if self.worth is None else float(self.worth - work.constant)
 
         known = inf if self.worth is None else float(self.worth - work.constant)
@@ -397,11 +401,8 @@ class _Solver:
         self, work: Work, written: WrittenWork, found: ProgrammeResult, unit: int, bound: int
     ) -> int:
         """Keep the labelling of a programme's point; return the better of two bounds."""
-        labels = written.chosen(found.values)
-        if labels is not None:
-            whole = [*labels, *([0] * (len(work.costs) - len(labels)))]
-            work.restore(whole)
-            self.take(whole)
+        if found.values is not None:
+            self.take_restored(work, written.chosen(found.values))
         if found.bound is not None:
             bound = max(bound, written.cost(found.bound, unit))
         self.limits.report("search", self.worth, bound)
@@ -568,8 +569,7 @@ def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, f
         return
     labels = [0] * len(work.costs)
     trial.restore(labels)
-    work.restore(labels)
-    solver.take(labels)
+    solver.take_restored(work, labels)
 
 
 @dataclass(frozen=True)
@@ -675,9 +675,7 @@ class Branching:
         if self._useless(bound):
             return False
         if not work.left():
-            labels = [0] * len(work.costs)
-            work.restore(labels)
-            self.search.take(labels)
+            self.search.take_restored(work)
         return bool(work.left())
 
 
