@@ -47,7 +47,7 @@ def separate(network: EditedNetwork, graph: GraphProto) -> None:
             name = one.input[0]
             if one.output[0] in leading and name in each and reads[name] > 1:
                 reads[name] -= 1
-                nodes += _separated(network, graph, one, 0, made, (each, rooted))
+                nodes += _separated(network, one, 0, made, (each, rooted))
         standard = network.keys.is_standard(node)
         known = constants.issuperset({*node.input} - {""})
         own = standard or node.domain == "com.microsoft"
@@ -66,7 +66,7 @@ def separate(network: EditedNetwork, graph: GraphProto) -> None:
             node.input[k] = name = second.pop(name, name)
             if name in taken and name in each:
                 reads[name] -= 1
-                nodes += _separated(network, graph, node, k, made, (each, rooted))
+                nodes += _separated(network, node, k, made, (each, rooted))
             taken.add(node.input[k])
         moved = view and result in leading | behind and _moves_ones(network, node)
         rooted.update([result] if view and node.input[0] in rooted else [])
@@ -108,7 +108,6 @@ def _shared_views(network: EditedNetwork, graph: GraphProto) -> set[str]:
 
 def _separated(
     network: EditedNetwork,
-    graph: GraphProto,
     node: NodeProto,
     place: int,
     made: dict[str, NodeProto],
@@ -119,7 +118,7 @@ def _separated(
     They are added to what is ``made``, and the results to the ``groups`` of the original.
     """
     name = node.input[place]
-    copies = list(_copies(network, graph, name, made))
+    copies = list(_copies(network, name, made))
     node.input[place] = copies[-1].output[0]
     made.update((copy.output[0], copy) for copy in copies)
     for group in groups:
@@ -141,12 +140,12 @@ def _moves_ones(network: EditedNetwork, node: NodeProto) -> bool:
 
 
 def _copies(
-    network: EditedNetwork, graph: GraphProto, name: str, made: Mapping[str, NodeProto]
+    network: EditedNetwork, name: str, made: Mapping[str, NodeProto]
 ) -> Iterator[NodeProto]:
     """Yield copies of a node that makes a tensor, and of what only it needs, that one last."""
     own = _copy(network, made[name])
     if own.input[0] in made:
-        for copy in _copies(network, graph, own.input[0], made):
+        for copy in _copies(network, own.input[0], made):
             yield copy
             own.input[0] = copy.output[0]
     yield own
