@@ -82,28 +82,27 @@ def merge(network: EditedNetwork, graph: GraphProto, scope: Scope) -> None:
 def _compose(
     network: EditedNetwork, node: NodeProto, turned: dict[str, NodeProto], fixed: set[str]
 ) -> None:
-    """Let a Transpose of a Transpose read what that one reads; one of no axes is Identity.
+    """Let a Transpose of a Transpose read what that one reads, and tell its order of axes.
 
-    That is but for ``fixed`` results that Identity does not make.
+    One that moves no axes is Identity, but for ``fixed`` results that Identity does not make.
     """
     turned[node.output[0]] = node
     first = turned.get(node.input[0])
     both = [node] if first is None or network.pinned & {*first.output} else [first, node]
     given = [list(a.ints) for one in both for a in one.attribute if a.name == "perm"]
     known = shape_of(network.types.get(node.input[0]))
-    shape = given[0] if given else known
-    if shape is None:
-        order = [0] if len(both) > 1 else []  # reversed twice
-    else:
+    shape, order = given[0] if given else known, list[int]()
+    if shape is not None:
         order = list(range(len(shape)))
         for one in both:
             order = [order[axis] for axis in turned_axes(one, len(shape))]
-    node.input[0] = both[0].input[0]
-    plain = node.output[0] not in fixed or network.may_copy(node.input[0])
-    if order and order == sorted(order) and plain and (known is not None or not given):
-        node.op_type = "Identity"
+    nothing = len(both) > 1 if shape is None else order == sorted(order)  # reversed twice
+    plain = node.output[0] not in fixed or network.may_copy(both[0].input[0])
+    if nothing and plain and (known is not None or not given):
+        node.input[0], node.op_type = both[0].input[0], "Identity"
         del node.attribute[:], turned[node.output[0]]
-    elif len(both) > 1:
+    elif order and (len(both) > 1 or not given):
+        node.input[0] = both[0].input[0]
         set_items(node.attribute, [onnx.helper.make_attribute("perm", order)])
 
 

@@ -194,6 +194,13 @@ def test_dropout_that_trains_stays() -> None:
         assert len(layoutopt.convert(network(text, constants)).model.graph.node) == left
 
 
+def test_narrow_numbers_of_unknown_rank_stay_reversed_twice() -> None:
+    """No op copies them, and without a rank one Transpose cannot tell that it moves no axes."""
+    text = "g (int4[] x) => (int4[] y) { a = Transpose(x) y = Transpose(a) }"
+    after = layoutopt.convert(network(text, opset=21)).model
+    assert [(n.op_type, len(n.attribute)) for n in after.graph.node] == [("Transpose", 0)] * 2
+
+
 def test_broken_weights_are_told_in_a_line() -> None:
     """Where values do not fill the shape of what is to be computed, the line names the tensor."""
     model = network(
