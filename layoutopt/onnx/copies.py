@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from layoutopt.conversion.modes import MOST_AXES
+from layoutopt.conversion.rules.views import are_axes_known
+from layoutopt.onnx.attributes import op_of
 from layoutopt.onnx.edited import is_view
-from layoutopt.onnx.protobuf import all_nodes, bodies, captured, copied, graphs, set_items
+from layoutopt.onnx.protobuf import (
+    all_nodes,
+    bodies,
+    captured,
+    copied,
+    graphs,
+    set_items,
+    versions_of,
+)
 from layoutopt.onnx.types import UNSQUEEZED, shape_of, type_name
 
 if TYPE_CHECKING:
@@ -21,14 +34,15 @@ MADE_OF_CONSTANTS = {("DequantizeLinear", True), ("ConstantOfShape", False)}
 """Op types whose results hold nothing but constants, and whether all that they read is known."""
 
 
-def separate(network: EditedNetwork, graph: GraphProto) -> None:
+def separate(network: EditedNetwork, graph: GraphProto, values: Mapping[str, NDArray[Any]]) -> None:
     """Give readers their own copies of what costs nothing to make, in whatever order of axes.
 
     All readers have their own of a tensor that is filled, whose shape is permuted, of a
     constant that is dequantised, which is laid out for each, and of views of these; and of what
-    is given other axes of size 1 beside a transpose.  Views in bodies have their own of what is
-    outside.  Outputs that are constants have their own.  Other views stand there twice that may
-    run in two modes.
+    is given other axes of size 1 beside a transpose.  So do views in bodies of what is outside,
+    and outputs that are constants.  Other views stand there twice.  But readers of a view share
+    it, and its transposes, if it is not known which axes become which.  ``values`` are those of
+    small constants by name.
     """
     constants = {x.name for x in graph.initializer if x.name not in network.held}
     constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
@@ -37,17 +51,17 @@ def separate(network: EditedNetwork, graph: GraphProto) -> None:
     reads = Counter(x for n in every for x in n.input)
     reads.update(value.name for one in graphs(graph) for value in one.output)
     leading, behind = _beside_transposes(every)
-    each, rooted = set[str](), set[str]()  # what all readers have their own of; constants
-    twice = _shared_views(network, graph)
+    twice = _shared_views(network, graph, values)
     second: dict[str, str] = {}
-    made: dict[str, NodeProto] = {}
+    made: dict[str, NodeProto] = {}  # what all readers have their own of
+    rooted = set[str]()  # constants among these
     nodes = list[Any]()
     for node in graph.node:
         for one in (x for body in bodies(node) for x in all_nodes(body) if is_view(x)):
             name = one.input[0]
-            if one.output[0] in leading and name in each and reads[name] > 1:
+            if one.output[0] in leading and name in made and reads[name] > 1:
                 reads[name] -= 1
-                nodes += _separated(network, one, 0, made, (each, rooted))
+                nodes += _separated(network, one, 0, made, rooted)
         standard = network.keys.is_standard(node)
         known = constants.issuperset({*node.input} - {""})
         own = standard or node.domain == "com.microsoft"
@@ -55,7 +69,6 @@ def separate(network: EditedNetwork, graph: GraphProto) -> None:
         if own and (node.op_type, known) in MADE_OF_CONSTANTS:
             made[result] = node
             rooted.add(result)
-            each.add(result)
             nodes.append(node)
             continue
         if node.op_type == "Identity" and reads[node.input[0]] > 1:
@@ -64,28 +77,30 @@ def separate(network: EditedNetwork, graph: GraphProto) -> None:
         view = is_view(node) and standard
         for k, name in enumerate(node.input):
             node.input[k] = name = second.pop(name, name)
-            if name in taken and name in each:
+            if name in taken and name in made:
                 reads[name] -= 1
-                nodes += _separated(network, node, k, made, (each, rooted))
+                nodes += _separated(network, node, k, made, rooted)
             taken.add(node.input[k])
+        of_constants = view and node.input[0] in rooted
         moved = view and result in leading | behind and _moves_ones(network, node)
-        rooted.update([result] if view and node.input[0] in rooted else [])
-        if moved or result in rooted or (node.op_type == "Transpose" and node.input[0] in each):
-            each.add(result)
-        if view and result in each:
+        passed = view and node.op_type == "Transpose" and node.input[0] in made
+        if passed or ((moved or of_constants) and _are_axes_known(network, node, values)):
             made[result] = node
+            rooted.update([result] if of_constants else [])
         nodes.append(node)
-        if view and result in twice - each:
+        if view and result in twice - made.keys():
             nodes.append(_copy(network, node))
             second[result] = nodes[-1].output[0]
     if len(nodes) > len(graph.node):
         set_items(graph.node, nodes)
 
 
-def _shared_views(network: EditedNetwork, graph: GraphProto) -> set[str]:
+def _shared_views(
+    network: EditedNetwork, graph: GraphProto, values: Mapping[str, NDArray[Any]]
+) -> set[str]:
     """Return the tensors that several nodes read, and are views of what several nodes read.
 
-    Transposes and other axes of size 1 make no difference.
+    Transposes and other axes of size 1 make no difference.  Views of unknown axes do not count.
     """
     source: dict[str, str] = {}
     read, direct = [value.name for value in graph.output], set[str]()
@@ -103,7 +118,18 @@ def _shared_views(network: EditedNetwork, graph: GraphProto) -> set[str]:
         if is_view(node)
         and source.get(node.input[0], node.input[0]) in shared
         and node.output[0] in shared & direct - network.pinned
+        and _are_axes_known(network, node, values)
     }
+
+
+def _are_axes_known(
+    network: EditedNetwork, node: NodeProto, values: Mapping[str, NDArray[Any]]
+) -> bool:
+    op = op_of(node, versions_of(network.model), values)
+    before, after = (
+        tuple(shape_of(network.types.get(x)) for x in xs) for xs in (node.input, node.output)
+    )
+    return are_axes_known(replace(op, input_shapes=before, output_shapes=after))
 
 
 def _separated(
@@ -111,18 +137,17 @@ def _separated(
     node: NodeProto,
     place: int,
     made: dict[str, NodeProto],
-    groups: Iterable[set[str]],
+    rooted: set[str],
 ) -> list[NodeProto]:
     """Let a node read a copy that nobody else reads; return the nodes that make it.
 
-    They are added to what is ``made``, and the results to the ``groups`` of the original.
+    They are added to what is ``made``, and copies of constants to what is ``rooted``.
     """
     name = node.input[place]
     copies = list(_copies(network, name, made))
     node.input[place] = copies[-1].output[0]
     made.update((copy.output[0], copy) for copy in copies)
-    for group in groups:
-        group.update(copy.output[0] for copy in copies if name in group)
+    rooted.update(copy.output[0] for copy in copies if name in rooted)
     return copies
 
 

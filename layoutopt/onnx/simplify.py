@@ -24,7 +24,7 @@ from layoutopt.onnx.source import check_network
 from layoutopt.onnx.transposes import GivenTransposes
 from layoutopt.onnx.types import contradictions, give_back, take_declared
 from layoutopt.onnx.validate import inlined, sort_nodes
-from layoutopt.onnx.weights import add_nodes, dense_constants, light_model
+from layoutopt.onnx.weights import add_nodes, dense_constants, known_values, light_model
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TensorProto
@@ -62,8 +62,10 @@ def simplified(model: ModelProto, *, copies: bool = True) -> SimplifiedModel:
         network.infer()
         network.changed = False
         _simplify(network, graph, Scope())
+    constants = [pair for one in graphs(graph) for pair in known_values(one).items()]
+    values = {name: value for name, value in constants if name not in network.held}
     for one in graphs(graph) if copies else ():
-        separate(network, one)
+        separate(network, one, values)
     give_back(graph, declared, network.types)
     notes = tuple(contradictions(declared, network.types))
     return SimplifiedModel(light, weights, given.gone(graph, network.types), notes)

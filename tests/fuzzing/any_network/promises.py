@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import onnx
@@ -158,6 +159,10 @@ def failures(given: Given, variant: str) -> list[Failure]:
     if variant == "default":
         if (again := _again(model, after)) is not None:
             return [failure("stays when converted again", *again)]
+        with patch("layoutopt.onnx.simplify.separate"):
+            alone = transposes(layoutopt.convert(case.model).model)
+        if alone < after:
+            return [failure("leaves no more than without copies", f"{after}, {alone}", "copies")]
         if case.runs and (fewer := _peer(given, after)) < after:
             return [failure("leaves no more than onnxruntime", f"{after}, peer {fewer}", "peer")]
     return []
