@@ -346,8 +346,8 @@ class _Solver:
     def _decide(self, work: Work, rows: RowSet, bound: int, priced: PriceBound | None) -> int:
         """Search what is left in turns of doubling effort; return the better bound.
 
-        CP-SAT, where it is installed, HiGHS and branching take turns; parts are solved instead of
-        programmes that would be too large.
+        CP-SAT, where it is installed, HiGHS and branching take turns; branching goes on while it
+        halves the gap.  Where programmes would be too large, parts are solved instead.
         """
         self.limits.report("search", self.worth, bound)
         large = work.cells() > SEARCHED
@@ -361,10 +361,13 @@ class _Solver:
                 self._rebuild(self.limits.turn(effort))
             if stated is not None and not self.ascended:
                 bound = self._search_programme(work, *stated, bound, effort)
-            if not self.close(bound):
+            halved = True
+            while halved and not self.close(bound):
+                gap = self._gap(bound)
                 if branching.run(self.limits.turn(effort)):
                     return self._proved()
                 bound = max(bound, branching.bound)
+                halved = stated is not None and 2 * self._gap(bound) <= gap < inf
             if stated is not None and self.ascended:
                 bound = self._search_programme(work, *stated, bound, effort)
             effort *= 2
@@ -407,6 +410,10 @@ class _Solver:
             bound = max(bound, written.cost(found.bound, unit))
         self.limits.report("search", self.worth, bound)
         return bound
+
+    def _gap(self, bound: int) -> float:
+        """Return how far the best labelling may be from optimal."""
+        return inf if self.worth is None else self.worth - bound
 
     def close(self, bound: int) -> bool:
         """Return whether the best labelling is good enough, or limits have been reached."""
