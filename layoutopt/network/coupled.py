@@ -147,7 +147,7 @@ class _Solver:
         return True
 
     def take_restored(self, work: Work, labels: Sequence[int] | None = None) -> None:
-        """Keep a labelling of what is left, if it is better; nothing is left without one."""
+        """Keep a labelling of what is left, if it is better; without ``labels`` nothing is left."""
         labels = labels or ()
         whole = [*labels, *([0] * (len(work.costs) - len(labels)))]
         work.restore(whole)
@@ -346,8 +346,9 @@ class _Solver:
     def _decide(self, work: Work, rows: RowSet, bound: int, priced: PriceBound | None) -> int:
         """Search what is left in turns of doubling effort; return the better bound.
 
-        CP-SAT, where it is installed, HiGHS and branching take turns; branching goes on while it
-        halves the gap.  Where programmes would be too large, parts are solved instead.
+        CP-SAT, where it is installed, HiGHS and branching take turns; branching takes another one
+        as long as each halves the gap.  Where programmes would be too large, parts are solved
+        instead, and branching takes one turn.
         """
         self.limits.report("search", self.worth, bound)
         large = work.cells() > SEARCHED

@@ -191,6 +191,29 @@ def test_branches_close_what_prices_leave_open(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
+def test_branching_goes_on_while_it_halves_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programmes have their turn after the first one of branching that closes less than half."""
+    for name, value in {"SMALL": 0, "CELLS": -1}.items():
+        monkeypatch.setattr(coupling, name, value)
+    gaps, turns = [0, 1, 1, 2], list[str]()
+
+    def branch(branching: coupling.Branching, _: Limits) -> bool:
+        assert branching.search.worth is not None
+        bound = branching.search.worth - gaps.pop()
+        monkeypatch.setattr(coupling.Branching, "bound", bound)
+        turns.append("branching")
+        return False
+
+    def search(_: object, *given: object) -> object:
+        turns.append("programme")
+        return given[4]
+
+    monkeypatch.setattr(coupling.Branching, "run", branch)
+    monkeypatch.setattr("layoutopt.network.coupled._Solver._search_programme", search)
+    solve(drawn(0, nodes=14, labels=4))
+    assert turns == ["branching"] * 3 + ["programme", "branching", "programme"]
+
+
 def test_no_time_gives_any_answer_and_no_error() -> None:
     """A limit that is over before anything is done ends with what is given or found soon."""
     network = drawn(1)
