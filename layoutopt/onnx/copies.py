@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from layoutopt.conversion.modes import MOST_AXES
-from layoutopt.conversion.rules.views import are_axes_known
+from layoutopt.conversion.modes import MOST_AXES, VIEWS
+from layoutopt.conversion.rules.operator import RemapError
+from layoutopt.conversion.rules.registry import operator_of
+from layoutopt.conversion.rules.views import reshape_groups, reshape_sizes
 from layoutopt.onnx.attributes import op_of
 from layoutopt.onnx.edited import is_view
 from layoutopt.onnx.protobuf import (
@@ -125,11 +127,19 @@ def _shared_views(
 def _are_axes_known(
     network: EditedNetwork, node: NodeProto, values: Mapping[str, NDArray[Any]]
 ) -> bool:
+    """Return whether it is known which axes of a view become which."""
     op = op_of(node, versions_of(network.model), values)
     before, after = (
         tuple(shape_of(network.types.get(x)) for x in xs) for xs in (node.input, node.output)
     )
-    return are_axes_known(replace(op, input_shapes=before, output_shapes=after))
+    op = replace(op, input_shapes=before, output_shapes=after)
+    try:
+        if op.type == "Reshape":
+            reshape_groups(op, *reshape_sizes(op))
+    except RemapError:
+        return False
+    known = op.type in VIEWS or None not in operator_of(op).follow(op)
+    return known and op.shape(0) is not None
 
 
 def _separated(

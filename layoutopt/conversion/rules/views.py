@@ -147,17 +147,6 @@ def reshape_groups(op: Op, before: Sequence[Known], after: Sequence[Known]) -> l
     return groups_between(before, after, ends)
 
 
-def are_axes_known(op: Op) -> bool:
-    """Return whether it is known which axes of a view become which."""
-    follow = {"Squeeze": squeezed_axes, "Unsqueeze": unsqueezed_axes}.get(op.type)
-    if op.shape(0) is None or (follow is not None and follow(op) == (None,)):
-        return False
-    try:
-        return op.type != "Reshape" or bool(reshape_groups(op, *reshape_sizes(op)))
-    except RemapError:
-        return False
-
-
 def reshape_sizes(op: Op) -> tuple[list[Known], list[Known]]:
     """Return the sizes before and after a reshape, equal names for equal unknown ones.
 
