@@ -13,7 +13,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from decimal import Decimal
 from functools import cache
 from io import BytesIO
@@ -180,23 +180,32 @@ def parse_toml(raw: bytes, file: str, parse_float: Callable[[str], Any] = float)
 
 
 def write_bytes(path: Path, data: bytes, *, overwrite: bool = True) -> None:
-    """Write a file atomically, packed if its name ends in ``.gz``."""
-    if path.suffix == ".gz":
-        data = gzip.compress(data, mtime=0)
+    """Write a file atomically, packed as :func:`written` does."""
     with written(path, overwrite=overwrite) as file:
         file.write(data)
 
 
 @contextmanager
 def written(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
-    """Yield a file as :func:`atomic_write` does; errors become InputError."""
+    """Yield a file as :func:`atomic_write` does; errors become InputError.
+
+    What is written to it is packed if its name ends in .gz or .xz.
+    """
     try:
-        with atomic_write(path, overwrite=overwrite) as file:
-            yield file
+        with atomic_write(path, overwrite=overwrite) as file, _packing(path, file) as packing:
+            yield packing
     except FileExistsError:
         raise InputError("exists already; it is not overwritten", file=str(path)) from None
     except OSError as error:
         raise InputError(f"cannot be written ({error.strerror})", file=str(path)) from None
+
+
+def _packing(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO]:
+    if path.suffix == ".gz":
+        return cast(BinaryIO, gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+    if path.suffix == ".xz":
+        return cast(BinaryIO, lzma.open(file, "wb"))
+    return nullcontext(file)
 
 
 def decode(

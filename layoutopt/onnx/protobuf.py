@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from layoutopt.base.errors import InputError, needed
-from layoutopt.base.files import named, read_bytes, write_bytes, written
+from layoutopt.base.files import named, read_bytes, written
 from layoutopt.conversion.shapes import onnx as onnx
 from layoutopt.graphs.ops import Array
 
@@ -271,14 +272,14 @@ def write_proto(
     is too large.
     """
     chosen = [x for x in model.graph.initializer if x.name in outside and x.raw_data]
-    if not chosen:
-        write_bytes(path, proto_bytes(model, path), overwrite=overwrite)
-        return
     beside = path.with_name(f"{path.name}.data")
-    light = proto_bytes(_pointing(model, chosen, beside.name), path)
-    with written(path, overwrite=overwrite) as file, written(beside, overwrite=overwrite) as data:
-        file.write(light)
-        file.flush()  # no full disk comes between the two files when they get their names
+    parts = _parts(_pointing(model, chosen, beside.name) if chosen else model, path)
+    with ExitStack() as files:
+        file = files.enter_context(written(path, overwrite=overwrite))
+        file.writelines(parts)
+        if chosen:
+            file.flush()  # no full disk comes between the two files when they get their names
+            data = files.enter_context(written(beside, overwrite=overwrite))
         for tensor in chosen:
             data.write(bytes(_aligned(data.tell()) - data.tell()))
             data.write(tensor.raw_data)
@@ -310,8 +311,35 @@ def _aligned(offset: int) -> int:
 
 def proto_bytes(model: ModelProto, path: str | Path) -> bytes:
     """Return the bytes of a network's file, with all weights in it."""
-    if model.ByteSize() > LARGEST:
+    return b"".join(_parts(model, path))
+
+
+def _parts(model: ModelProto, path: str | Path) -> Iterator[bytes]:
+    """Yield the bytes of a network's file, one weight after the other.
+
+    Protobuf needs several times the memory of a message to write it, or to tell its size.
+    """
+    plain, graph = onnx.ModelProto(), onnx.GraphProto()
+    copied_except(model, plain, "graph")
+    copied_except(model.graph, graph, "initializer")
+    start, weights = graph.SerializeToString(), model.graph.initializer
+    sizes = [x.ByteSize() for x in weights]
+    heads = [_head(graph.INITIALIZER_FIELD_NUMBER, size) for size in sizes]
+    size = len(start) + sum(map(len, heads)) + sum(sizes)
+    begin = plain.SerializeToString() + _head(plain.GRAPH_FIELD_NUMBER, size) + start
+    if len(begin) - len(start) + size > LARGEST:
         reason = "is larger than the 2 GiB that one file can hold; keep weights beside the network"
         raise InputError(reason, file=str(path))
-    data: bytes = model.SerializeToString()
-    return data
+    yield begin
+    for head, tensor in zip(heads, weights, strict=True):
+        yield head
+        yield tensor.SerializeToString()
+
+
+def _head(field: int, size: int) -> bytes:
+    """Return what stands before a message of some bytes in a field of a message of protobuf."""
+    found = [field << 3 | 2]
+    while size > 127:
+        found.append(size & 127 | 128)
+        size >>= 7
+    return bytes([*found, size])

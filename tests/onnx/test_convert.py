@@ -13,9 +13,10 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 import layoutopt
 from layoutopt.base.errors import InputError
+from layoutopt.base.files import read_bytes
 from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.verify import verify
-from layoutopt.onnx.protobuf import load, write_proto
+from layoutopt.onnx.protobuf import load, parse_model, write_proto
 from layoutopt.onnx.result import ConversionResult
 from layoutopt.onnx.running import Outputs
 from layoutopt.onnx.source import read_model
@@ -303,10 +304,27 @@ def test_weights_that_were_beside_the_network_are_again(outside: Path, tmp_path:
     assert Outputs(model()).difference(read) < 1e-5
 
 
-def test_weights_inside_stay_inside(tmp_path: Path) -> None:
-    """A network in one file becomes one file."""
-    layoutopt.convert(model()).save(tmp_path / "out.onnx")
-    assert [path.name for path in tmp_path.iterdir()] == ["out.onnx"]
+@pytest.mark.parametrize("name", ["out.onnx", "out.onnx.gz", "out.onnx.xz"])
+def test_weights_inside_stay_inside(name: str, tmp_path: Path) -> None:
+    """A network in one file becomes one file, as protobuf writes it, packed if its name says so."""
+    result = layoutopt.convert(model())
+    result.save(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    read = parse_model(tmp_path / name)
+    assert read == result.model
+    assert len(read.graph.initializer) > 3
+    assert read.ByteSize() == len(read_bytes(tmp_path / name))
+
+
+@pytest.mark.parametrize("packing", [".gz", ".xz"])
+def test_packed_networks_have_weights_beside_them(outside: Path, packing: str) -> None:
+    """Both files are read again."""
+    result = layoutopt.convert(outside)
+    target = outside.with_name(f"out.onnx{packing}")
+    result.save(target)
+    again = load(target)
+    assert {"w", "v"} < again.outside
+    assert Outputs(model()).difference(again.model) < 1e-5
 
 
 def test_existing_files_are_not_replaced_unless_allowed(outside: Path, tmp_path: Path) -> None:
