@@ -67,6 +67,16 @@ def test_awkward_graphs(negative: bool) -> None:
         assert_alike(awkward(seed + 10_000 * negative, negative=negative))
 
 
+@pytest.mark.parametrize("copies, width, step", [(13, 2, 5), (23, 1, 7), (24, 4, 7)])
+def test_strided_copies(copies: int, width: int, step: int) -> None:
+    """So have copies of a row of which every some are told apart, and these do not divide them."""
+    graph = Graph("strided copies")
+    whole = graph.expand(graph.sink((1, width)), (copies, width))
+    for view in (whole, whole[::step]):
+        graph.valued_pair(view, graph.source(view.shape), 1)
+    assert_alike(graph)
+
+
 def test_awkward_graphs_on_tiles() -> None:
     """So have graphs whose sources lie on tiles, and their layouts earn it by the check."""
     for seed in range(25):

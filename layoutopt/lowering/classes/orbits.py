@@ -24,7 +24,7 @@ from layoutopt.lowering.classes.runs import (
     Joins,
     Runs,
     Segments,
-    StrandTie,
+    Tie,
     check_count,
     cut_runs,
     marked_digits,
@@ -90,17 +90,16 @@ def find_orbits(slotted: Slotted, codes: Sequence[TileMap | None]) -> Orbits:
     axis = _axes(slotted)
     rooted = _rooted(slotted, axis)
     ties = _stars(slotted, blocks, where, rooted)
-    single = {tie.slot: tie.values for tie in ties}
     constants, homes = _constants(slotted)
     named = [
         marks
         for part, own in enumerate(codes)
         for marks in (() if own is None else marks_of(own, slotted.slots, slotted.of[part]))
     ]
-    runs, joins = cut_runs(slotted.slots, [*blocks, *constants, *named], single, ties)
+    runs, joins = cut_runs(slotted.slots, [*blocks, *constants, *named], ties)
     _check_gain(slotted, runs)
     told = np.zeros(len(runs.slot), bool)
-    for s, values in single.items():
+    for s, values in ties:
         told[runs.at(s, values)] = True
     type_, colour = _types(runs, joins, ties, told)
     by_family: list[list[Joins]] = [[] for _ in slotted.blocks]
@@ -160,7 +159,7 @@ def _rooted(slotted: Slotted, axis: IntArray) -> IntArray:
 
 def _stars(
     slotted: Slotted, blocks: Sequence[Segments], where: Sequence[tuple[int, int]], rooted: IntArray
-) -> list[StrandTie]:
+) -> list[Tie]:
     """Return the values that belong together because one free element is spread over them.
 
     Where the spread axis reaches no root, its copies are parallel edges and need no care.
@@ -175,12 +174,12 @@ def _stars(
                 np.arange(a, a + n)
                 for a, n in zip(one.out_start.tolist(), one.length.tolist(), strict=True)
             ]
-            found.append(StrandTie(one.out, np.concatenate(values)))
+            found.append((one.out, np.concatenate(values)))
     return found
 
 
 def _types(
-    runs: Runs, joins: Sequence[Joins], ties: Sequence[StrandTie], told: IntArray
+    runs: Runs, joins: Sequence[Joins], ties: Sequence[Tie], told: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Return the type of each strand, and a colour of each run."""
     count = len(runs.slot)
@@ -190,8 +189,8 @@ def _types(
             first.append(join.out)
             second.append(join.inp)
             label.append(np.full(len(join.out), n))
-    for n, tie in enumerate(ties):
-        tied = runs.at(tie.slot, tie.values)
+    for n, (s, values) in enumerate(ties):
+        tied = runs.at(s, values)
         first.append(tied[:-1])
         second.append(tied[1:])
         label.append(np.full(len(tied) - 1, len(joins) + n))

@@ -9,8 +9,9 @@ cut in the middle.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -204,27 +205,21 @@ class Joins:
     mark: IntArray
 
 
-@dataclass(frozen=True, eq=False)
-class StrandTie:
-    """Single values of one slot that belong to one strand."""
-
-    slot: int
-    values: IntArray
+Tie: TypeAlias = tuple[int, IntArray]
+"""A slot, and values of it that become runs of their own, of one strand."""
 
 
 def cut_runs(
     slots: Sequence[Slot],
     segments: Sequence[Segments],
-    single: Mapping[int, IntArray],
-    ties: Sequence[StrandTie],
+    ties: Sequence[Tie],
 ) -> tuple[Runs, list[Joins]]:
     """Cut slots into runs, and return for each of ``segments`` which of them it relates.
 
-    Segments are all relations and sets of values; ``single`` are values of some slots that become
-    runs of their own; ``ties`` are single values that belong together.
+    Segments are all relations and sets of values.
     """
     cuts = _Cuts(slots, segments)
-    cuts.add(_ends(slots, segments, single))
+    cuts.add(_ends(slots, segments, ties))
     while True:
         runs = cuts.runs()
         joins = [_joins(runs, one) for one in segments]
@@ -242,9 +237,7 @@ def cut_runs(
 
 
 def _ends(
-    slots: Sequence[Slot],
-    segments: Sequence[Segments],
-    single: Mapping[int, IntArray],
+    slots: Sequence[Slot], segments: Sequence[Segments], ties: Sequence[Tie]
 ) -> dict[int, IntArray]:
     """Return where segments begin and end, and all other cuts to begin with."""
     found: dict[int, list[IntArray]] = defaultdict(list)
@@ -257,8 +250,8 @@ def _ends(
         for radix in slot.breaks:
             check_count(slot.size // radix)
             found[s].append(np.arange(radix, slot.size, radix))
-        if s in single:
-            found[s] += [single[s], single[s] + 1]
+    for s, values in ties:
+        found[s] += [values, values + 1]
     return {s: np.concatenate(c) for s, c in found.items() if c}
 
 
@@ -346,9 +339,7 @@ def _joins(runs: Runs, one: Segments) -> Joins:
     return Joins(out, np.repeat(first, count) + sign * step, sign, mark)
 
 
-def _strands(
-    runs: Runs, joins: Iterable[Joins], ties: Sequence[StrandTie]
-) -> tuple[IntArray, IntArray]:
+def _strands(runs: Runs, joins: Iterable[Joins], ties: Sequence[Tie]) -> tuple[IntArray, IntArray]:
     """Return the strand of each run, and its direction there.
 
     Every run stands twice, once for each direction; a join that turns direction crosses over.  The
@@ -357,8 +348,8 @@ def _strands(
     """
     count = len(runs.slot)
     ends = [(j.out, j.inp, j.sign) for j in joins if len(j.out) and j.inp[0] >= 0]
-    for tie in ties:
-        tied = runs.at(tie.slot, tie.values)
+    for s, values in ties:
+        tied = runs.at(s, values)
         ends.append((tied[:-1], tied[1:], np.ones(len(tied) - 1, np.int64)))
     a, b, sign = (
         np.concatenate([np.zeros(0, np.int64), *(end[i] for end in ends)]) for i in range(3)
