@@ -153,7 +153,7 @@ class Desired(Requirements):
     def _operands(self, op: Op) -> Iterator[tuple[Layout | None, Layout | None, Shape | None]]:
         """Yield what is desired of operands and results, as what they are written, and shapes."""
         wanted = self.layouts(op) or OperandLayouts()
-        for n in range(len(op.inputs)):
+        for n in filter(op.has, range(len(op.inputs))):
             yield wanted.input(n), written_input(op, n), op.shape(n)
         for n, shape in enumerate(op.output_shapes):
             yield wanted.output(n), written_output(op, n), shape
