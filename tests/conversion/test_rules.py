@@ -104,6 +104,8 @@ def test_the_version_of_the_operator_set_decides() -> None:
     assert remap(op("Softmax", x, opset=12), LAST).attributes == {}
     with pytest.raises(RemapError):
         remap(op("Softmax", x, axis=2, opset=12), LAST)
+    with pytest.raises(RemapError, match="axes are those of four by default"):
+        remap(op("MeanVarianceNormalization", (2, 3, 4)), (0, 2, 1))
     assert operator_of(op("Resize", opset=10)).parameters == {"scales": 1}
     assert operator_of(op("Resize", opset=11)).parameters == {"roi": 1, "scales": 2, "sizes": 3}
 

@@ -48,14 +48,16 @@ def moved_axes(op: Op, permutation: Permutation) -> Mapping[str, Any]:
 
 def mean_variance(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     """Move the attribute ``axes``, by default all but axis 1 of four."""
-    axes = op.axes(len(permutation)) or (0, 2, 3)
-    return {"axes": tuple(map(permutation.index, axes))}
+    rank, axes = len(permutation), op.integers("axes") or (0, 2, 3)
+    if axes == (0, 2, 3) and rank < 4:  # which runtimes take, and ONNX does not define
+        raise RemapError(f"{op}: its axes are those of four by default, and it has {rank}")
+    return {"axes": tuple(map(permutation.index, op.axes(rank) or axes))}
 
 
-def flattened_softmax(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+def flattened_softmax(op: Op, permutation: Permutation, default: int = 1) -> Mapping[str, Any]:
     """Keep all axes from ``axis`` on at the end: before opset 13 they are one."""
     rank = len(permutation)
-    start = _start(op, rank)
+    start = _start(op, rank, default)
     if set(permutation[start:]) != set(range(start, rank)):
         raise RemapError(
             f"{op}: before opset 13 it takes axes {start} to {rank - 1} for one; "
@@ -75,8 +77,8 @@ def flattened_hardmax(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     return {}
 
 
-def _start(op: Op, rank: int) -> int:
-    return rank if op.integer("axis", 1) == rank else op.axis(1, rank)
+def _start(op: Op, rank: int, default: int = 1) -> int:
+    return rank if op.integer("axis", default) == rank else op.axis(default, rank)
 
 
 def normalised_tail(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
@@ -398,7 +400,7 @@ def softmax_of_opset(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     """Move the axis as in the version of the standard that the op follows."""
     if op.integer("opset", 1) >= SINGLE_AXIS:
         return axis_rule(-1)(op, permutation)
-    return flattened_softmax(op, permutation)
+    return flattened_softmax(op, permutation, -1)
 
 
 SINGLE_AXIS = 13
