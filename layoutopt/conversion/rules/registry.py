@@ -729,8 +729,13 @@ def is_unlettered(op: Op) -> bool:
 
 
 def may_pad(op: Op) -> bool:
-    """Return whether channels of an op's operands may be padded with zeros."""
-    return operator_of(op).pads_channels and op.integer("group", 1) == 1
+    """Return whether channels of an op's operands may be padded with zeros.
+
+    Not in groups, nor if further results count or have channels, or 0 would be divided by 0.
+    """
+    alone = op.integer("group", 1) == 1 and not any(op.outputs[1:])
+    divides = min(op.attributes.get(name, 1) for name in ("epsilon", "bias")) > 0
+    return operator_of(op).pads_channels and alone and divides
 
 
 def category_of(op: Op) -> Category:
