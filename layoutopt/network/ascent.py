@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import ranges
 from layoutopt.network.components import coloured
 from layoutopt.network.costs.work import Work
 from layoutopt.network.network import span_sums
@@ -87,17 +88,16 @@ class _Edges:
     real_one: Floats  # which labels of first nodes there are
     real_two: Floats  # which labels of second nodes there are
 
-    def send(self, part: Floats) -> tuple[Floats, Floats]:
-        """Return new messages to the second nodes, and their least entries, which they lack."""
-        new = self._least(part - self.to_first, 0)
-        least = np.where(self.real_two > 0, new, inf).min(axis=0)
-        return (new - least) * self.real_two, least
+    def send(self, part: Floats, axis: int) -> tuple[Floats, Floats]:
+        """Return new messages from the first nodes (axis 0) or the second ones to the others.
 
-    def send_back(self, part: Floats) -> Floats:
-        """Return new messages to the first nodes."""
-        new = self._least(part - self.to_second, 1)
-        least = np.where(self.real_one > 0, new, inf).min(axis=0)
-        return np.asarray((new - least) * self.real_one)
+        Besides their least entries, which they lack.
+        """
+        ways = (self.to_first, self.real_two), (self.to_second, self.real_one)
+        heard, real = ways[axis]
+        new = self._least(part - heard, axis)
+        least = np.where(real > 0, new, inf).min(axis=0)
+        return (new - least) * real, least
 
     def _least(self, moved: Floats, axis: int) -> Floats:
         """Return the least sums of tables and what their nodes give, over labels of one side."""
@@ -148,8 +148,8 @@ class RowAscent:
     def _connect(self) -> None:
         """Colour nodes, and group edges by colours and shapes."""
         self.near: list[list[tuple[int, Floats]]] = [[] for _ in self.nodes]
-        known: dict[tuple[int, int, int], tuple[Floats, Floats]] = {}
-        self.ends: list[tuple[int, int]] = []
+        known: dict[tuple[int, int, int], Floats] = {}
+        edges: list[tuple[int, int, Floats]] = []
         for u, v, rows in self.work.edges():
             self._check_time()
             a, b = self.place[u], self.place[v]
@@ -157,36 +157,30 @@ class RowAscent:
             key = (id(rows), a if not whole else -1, b if not whole else -1)
             if key not in known:
                 full = np.array(rows, np.float64)
-                table = full if whole else full[np.ix_(self.labels[a], self.labels[b])]
-                known[key] = table, table.T
-            self.near[a].append((b, known[key][0]))
-            self.near[b].append((a, known[key][1]))
-            self.ends.append((a, b))
+                known[key] = full if whole else full[np.ix_(self.labels[a], self.labels[b])]
+            self.near[a].append((b, known[key]))
+            self.near[b].append((a, known[key].T))
+            edges.append((a, b, known[key]))
+        self.ends = [(a, b) for a, b, _ in edges]
         others = np.array([b for near in self.near for b, _ in near], np.int64)
         self.colour = coloured(np.cumsum([0, *map(len, self.near)]), others)
         groups: dict[tuple[int, int, int, int], list[tuple[int, int, int, Floats]]] = {}
         self.at: list[tuple[tuple[int, int, int, int], int]] = []
-        for a, near in enumerate(self.near):
-            self._check_time()
-            for b, table in near:
-                if a < b:
-                    one, two, cells = (a, b, table)
-                    if self.colour[a] > self.colour[b]:
-                        one, two, cells = b, a, table.T
-                    widths = int(self.width[one]), int(self.width[two])
-                    key4 = (self.colour[one], self.colour[two], *widths)
-                    own = groups.setdefault(key4, [])
-                    own.append((len(self.at), one, two, cells))
-                    self.at.append((key4, len(own) - 1))
+        for number, (a, b, table) in enumerate(edges):
+            turned = self.colour[a] > self.colour[b]
+            one, two, cells = (b, a, table.T) if turned else (a, b, table)
+            widths = int(self.width[one]), int(self.width[two])
+            own = groups.setdefault((self.colour[one], self.colour[two], *widths), [])
+            self.at.append(((self.colour[one], self.colour[two], *widths), len(own)))
+            own.append((number, one, two, cells))
         self.groups = {key: self._grouped(key[2:], own) for key, own in sorted(groups.items())}
-        places = dict(zip(self.ends, self.at, strict=True))
         # By node, where messages to each neighbour are: group, place, and whether to first nodes.
         self.sent: list[list[tuple[_Edges, int, bool]]] = [[] for _ in self.nodes]
-        for a, near in enumerate(self.near):
-            for b, _ in near:
-                key4, at = places[min(a, b), max(a, b)]
-                group = self.groups[key4]
-                self.sent[a].append((group, at, int(group.first[at]) == b))
+        for (a, b), (place, at) in zip(self.ends, self.at, strict=True):
+            group = self.groups[place]
+            first = int(group.first[at])
+            self.sent[a].append((group, at, first == b))
+            self.sent[b].append((group, at, first == a))
         count = 1 + max(self.colour, default=0)
         later, earlier = np.zeros(len(self.nodes)), np.zeros(len(self.nodes))
         for group in self.groups.values():
@@ -236,22 +230,17 @@ class RowAscent:
     def _count(self, rows: PricedRows) -> None:
         """Write down what items use, for all of them and by node."""
         self.uses: list[list[tuple[int, int, Floats]]] = [[] for _ in self.nodes]
-        at, item, amounts, size = [], [], [], 0
-        self.first_amount: list[int] = []
-        self.item_of: list[int] = []
-        for u, own, begin, end in zip(rows.nodes, rows.amounts, rows.begin, rows.end, strict=True):
-            k = self.place[u]
-            used = np.array([own[i] for i in self.labels[k]], np.float64)
-            self.uses[k].append((begin, end, used))
-            at.append(self.begin[k] + np.arange(len(used)))
-            item.append(np.full(len(used), len(self.item_of)))
-            amounts.append(used)
-            self.first_amount.append(size)
-            self.item_of.append(k)
-            size += len(used)
-        none = np.zeros(0, np.int64)
-        self.item_at, self.item = np.concatenate([none, *at]), np.concatenate([none, *item])
-        self.amounts = np.concatenate([np.zeros(0), *amounts])
+        self.item_of = np.array([self.place[u] for u in rows.nodes], np.int64)
+        each = [np.zeros(0)]
+        for k, own, *span in zip(
+            self.item_of.tolist(), rows.amounts, rows.begin, rows.end, strict=True
+        ):
+            each.append(np.array([own[i] for i in self.labels[k]], np.float64))
+            self.uses[k].append((*span, each[-1]))
+        sizes = np.array([*map(len, each[1:])], np.int64)
+        self.amounts, self.first_amount = np.concatenate(each), np.cumsum(sizes) - sizes
+        self.item_at = ranges(self.begin[self.item_of], sizes)
+        self.item = np.repeat(np.arange(len(sizes)), sizes)
         self.item_begin, self.item_end = np.array(rows.begin, int), np.array(rows.end, int)
         self.source = rows.source
         self.room = np.array(rows.room, np.float64)
@@ -360,7 +349,7 @@ class RowAscent:
 
     def _excess(self, chosen: Numbers) -> Floats:
         """Return by how much a labelling exceeds each row, as a share of its limit."""
-        used = self.amounts[np.array(self.first_amount, int) + chosen[np.array(self.item_of, int)]]
+        used = self.amounts[self.first_amount + chosen[self.item_of]]
         sums = span_sums(self.item_begin, self.item_end, used, len(self.room))
         return np.asarray((sums - self.room) / self.unit)
 
@@ -407,7 +396,7 @@ class RowAscent:
             belief[at] = part  # nobody needs these any more but the edges from them
             for group in groups:
                 given = belief[group.one]
-                new, least = group.send(given)
+                new, least = group.send(given, 0)
                 group.moved = (group.to_first - given) * group.real_one
                 total += float(least.sum())
                 _add(belief, group.two, new - group.to_second)
@@ -419,7 +408,7 @@ class RowAscent:
         for at, groups in zip(self.of_colour[::-1], self.to_colour[::-1], strict=True):
             belief[at] *= self.share[at]
             for group in groups:
-                new = group.send_back(belief[group.two])
+                new, _ = group.send(belief[group.two], 1)
                 _add(belief, group.one, new - group.to_first)
                 group.to_first = new
 
