@@ -104,7 +104,7 @@ class CostNetwork:
         self._tables: dict[tuple[tuple[Fraction | int | None, ...], ...], int] = {}
         self._table_edges: list[tuple[int, int, int]] = []
         self._ties: list[tuple[int, int]] = []
-        self._usages: list[_Rows] = []
+        self._usages: list[Usage] = []
         self._constant: Fraction | int = 0
 
     def domain(self, labels: int | Sequence[str], *, open: bool = False) -> Domain:
@@ -229,7 +229,7 @@ class CostNetwork:
                 raise InputError(f"an amount is of (node, label), got {key!r}")
             own[self._label(*key)] = self._number(amount, f"of node {key[0]!r}")
         spans = spans_of([sorted({u for u, _ in own})])
-        self._usages.append(_Rows(own, spans, [self._limits(low, high)], [name]))
+        self._usages.append(_usage(own, spans, [self._limits(low, high)], [name]))
 
     def windows(
         self,
@@ -265,7 +265,7 @@ class CostNetwork:
         times, spans = span_windows(*np.array(every, np.int64).reshape(-1, 3).T)
         limits = [self._limits(None, limit)] * len(times)
         names = [f"{name}@{time}" for time in times.tolist()]
-        self._usages.append(_Rows(own, spans, limits, names))
+        self._usages.append(_usage(own, spans, limits, names))
 
     def _limits(
         self, low: Number | None, high: Number | None
@@ -331,7 +331,7 @@ class CostNetwork:
             table_of=np.array([k for *_, k in self._table_edges], np.int64),
             tables=tuple(_table(table, unit) for table in self._tables),
             ties=_pairs(self._ties),
-            usages=tuple(rows.packed() for rows in self._usages),
+            usages=tuple(self._usages),
             constant=int(self._constant / unit),
             name=self.name,
             sense=self.sense,
@@ -503,36 +503,29 @@ class CostNetwork:
         return net
 
 
-class _Rows:
-    """Rows before numbers are packed."""
-
-    def __init__(
-        self,
-        amounts: dict[tuple[int, int], Fraction | int],
-        spans: Array,
-        limits: Sequence[tuple[Fraction | int | None, Fraction | int | None]],
-        names: Sequence[str],
-    ) -> None:
-        self.amounts, self.spans, self.limits, self.names = amounts, spans, limits, names
-
-    def packed(self) -> Usage:
-        unit = common_unit([*self.amounts.values(), *(x for own in self.limits for x in own if x)])
-        low, high = (
-            tuple(None if x is None else int(x / unit) for x in side)
-            for side in zip(*self.limits, strict=True)
-        )
-        nodes = sorted({*(u for u, _ in self.amounts), *self.spans[:, 0].tolist()})
-        place = {u: item for item, u in enumerate(nodes)}
-        return Usage(
-            nodes=np.array(nodes, np.int64),
-            at=_pairs((place[u], i) for u, i in self.amounts),
-            amounts=multiples([*self.amounts.values()], unit),
-            spans=np.column_stack([np.searchsorted(nodes, self.spans[:, 0]), self.spans[:, 1:]]),
-            low=low,
-            high=high,
-            names=tuple(self.names) if any(self.names) else (),
-            unit=unit,
-        )
+def _usage(
+    amounts: dict[tuple[int, int], Fraction | int],
+    spans: Array,
+    limits: Sequence[tuple[Fraction | int | None, Fraction | int | None]],
+    names: Sequence[str],
+) -> Usage:
+    unit = common_unit([*amounts.values(), *(x for own in limits for x in own if x)])
+    low, high = (
+        tuple(None if x is None else int(x / unit) for x in side)
+        for side in zip(*limits, strict=True)
+    )
+    nodes = sorted({*(u for u, _ in amounts), *spans[:, 0].tolist()})
+    place = {u: item for item, u in enumerate(nodes)}
+    return Usage(
+        nodes=np.array(nodes, np.int64),
+        at=_pairs((place[u], i) for u, i in amounts),
+        amounts=multiples([*amounts.values()], unit),
+        spans=np.column_stack([np.searchsorted(nodes, spans[:, 0]), spans[:, 1:]]),
+        low=low,
+        high=high,
+        names=tuple(names) if any(names) else (),
+        unit=unit,
+    )
 
 
 def exact(value: Any, step: Fraction | None, what: str = "") -> Fraction | int:
