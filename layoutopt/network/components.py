@@ -5,7 +5,6 @@ Small graphs are walked in Python, which spares loading SciPy.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
@@ -70,33 +69,16 @@ def reached(starts: Iterable[Node], near: Callable[[Node], Iterable[Node]]) -> l
     return found
 
 
-def strong_components(arcs: Iterable[tuple[Node, Node]]) -> list[list[Node]]:
-    """Return the strongly connected components of a directed graph.
+def strong_components(nodes: int, arcs: NDArray[Any]) -> NDArray[Any]:
+    """Return the strongly connected component of each node; arcs have shape ``(m, 2)``."""
+    if nodes <= FEW:
+        table = reachable(nodes, arcs)
+        return np.where(table & table.T, np.arange(nodes), nodes).min(axis=1, initial=nodes)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    The last node that a depth-first search leaves lies in a component that no other one leads to:
-    what leads back to it is that component (Kosaraju; Sharir, Comput. Math. Appl. 7, 1981).
-    """
-    after: dict[Node, list[Node]] = defaultdict(list)
-    before: dict[Node, list[Node]] = defaultdict(list)
-    for u, v in arcs:
-        after[u].append(v)
-        before[v].append(u)
-    left: list[Node] = []  # nodes in the order in which a search leaves them
-    known: set[Node] = set()
-    todo = [(u, False) for u in dict.fromkeys([*after, *before])]
-    while todo:
-        u, done = todo.pop()
-        if done:
-            left.append(u)
-        elif u not in known:
-            known.add(u)
-            todo += [(u, True), *((v, False) for v in after.get(u, ()))]
-    found = []
-    for u in reversed(left):
-        if u in known:
-            found.append(reached([u], lambda v: [w for w in before.get(v, ()) if w in known]))
-            known.difference_update(found[-1])
-    return found
+    matrix = coo_array((np.ones(len(arcs), bool), tuple(arcs.T)), shape=(nodes, nodes))
+    return np.asarray(connected_components(matrix, connection="strong")[1])
 
 
 def coloured(starts: NDArray[Any], others: NDArray[Any]) -> list[int]:

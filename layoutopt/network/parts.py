@@ -424,9 +424,7 @@ def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
                     own[s, b] = {(b, c) for c in order.reader_sets[s]}
                     links += own[s, b]
         needs.append(own)
-    knot = {}
-    for k, members in enumerate(strong_components(links)):
-        knot.update(dict.fromkeys(members, k))
+    knot = strong_components(order.barriers, np.array(links, np.int64).reshape(-1, 2))
     found = []
     for i, (part, own) in enumerate(zip(parts.parts, needs, strict=True)):
         contested = {

@@ -283,7 +283,11 @@ def find_cycles(
                     links.append((("group", group_of[root]), ("barrier", i)))
                 elif graph.ops[producer].kind is Kind.BARRIER:
                     links.append((("barrier", producer), ("barrier", i)))
-    found = [n for part in strong_components(links) if len(part) > 1 for n in part]
+    names = [*dict.fromkeys(name for link in links for name in link)]
+    place = {name: k for k, name in enumerate(names)}
+    arcs = np.array([(place[a], place[b]) for a, b in links], np.int64).reshape(-1, 2)
+    of = strong_components(len(names), arcs)
+    found = [name for name, many in zip(names, np.bincount(of)[of], strict=True) if many > 1]
     barriers = tuple(sorted(i for kind, i in found if kind == "barrier"))
     return barriers, {i for kind, i in found if kind == "group"}
 
