@@ -10,7 +10,7 @@ node decides what some optimum has, and bounds the rest (Boros and Hammer, Discr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,7 +19,7 @@ import numpy as np
 from layoutopt.base.result import Result
 from layoutopt.network.components import components
 from layoutopt.network.costs.work import Infeasible, Work
-from layoutopt.network.flow import Arcs, best_set, minimum_cut
+from layoutopt.network.flow import best_set, minimum_cut
 from layoutopt.network.problem import IntArray, Labelling, fresh_needed, reward_table
 
 if TYPE_CHECKING:
@@ -32,16 +32,6 @@ LARGEST = 2**58  # the absolute values of all costs add up to less than this
 
 ENDLESS = 2**60
 """The capacity of what is forbidden; the absolute values of all costs add up to less than half."""
-
-
-@dataclass(frozen=True, eq=False)
-class Roof:
-    """Labels that the cut decides."""
-
-    # shape (nodes,): for each node the label that it has in some optimum with all the others; -1
-    # where that is not known
-    labels: IntArray
-    bound: int  # what no labelling costs less than
 
 
 @dataclass(eq=False)
@@ -59,19 +49,19 @@ class _Terms:
     pairs: IntArray
     weights: IntArray
     clashes: IntArray
-    value: IntArray = field(init=False)
-    """Shape ``(2 * nodes,)``: 1 for true literals, -1 for false ones, 0 for open ones."""
-
-    def __post_init__(self) -> None:
-        self.value = np.zeros(2 * self.nodes, np.int8)
+    value: IntArray  # shape (2 * nodes,): 1 for true literals, -1 for false ones, 0 for open ones
 
     def contrary(self, literals: IntArray) -> IntArray:
         """Return the contraries of literals."""
         return np.asarray((literals + self.nodes) % (2 * self.nodes))
 
 
-def roof(costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray) -> Roof:
-    """Return what a minimum cut decides of a problem of two labels.
+def roof(
+    costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray
+) -> tuple[IntArray, int]:
+    """Return what a minimum cut decides of a problem of two labels, and a bound on all labellings.
+
+    The first are labels that some optimum has all together, -1 where that is not known.
 
     Costs have shape ``(nodes, 2)``, edges ``(m, 2)``, and tables ``(k, 2, 2)``, of which each edge
     has number ``table_of``; :data:`FORBIDDEN` is what no labelling may do.  Raises ``Infeasible``
@@ -85,7 +75,7 @@ def roof(costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray)
     value = np.where(terms.value != 0, terms.value > 0, true)
     one, zero = value[: terms.nodes], value[terms.nodes :]
     labels = np.where(one & ~zero, 1, np.where(zero & ~one, 0, -1))
-    return Roof(labels, terms.constant + -(-flow // 2))
+    return labels, terms.constant + -(-flow // 2)
 
 
 def _terms(costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray) -> _Terms:
@@ -109,7 +99,9 @@ def _terms(costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArra
         end, label = of[here].transpose(2, 0, 1)
         clashes.append(edges[here[:, None], end] + n * (1 - label))
     total = int(own[:, 0].sum()) + int(constant.sum())
-    return _Terms(n, total, rise, pairs[used], weight[used], np.concatenate(clashes))
+    return _Terms(
+        n, total, rise, pairs[used], weight[used], np.concatenate(clashes), np.zeros(2 * n, np.int8)
+    )
 
 
 _NO_CLASHES = [((-1, -1), (-1, -1))] * 8
@@ -151,16 +143,11 @@ def _apart(table: list[list[int]]) -> tuple[tuple[int, ...], list[_Clash]]:
 def _propagate(terms: _Terms) -> bool:
     """Set what clashes alone decide; return whether they contradict each other."""
     first, second = terms.clashes.T
-    arcs = np.stack(
-        [np.concatenate([first, second]), terms.contrary(np.concatenate([second, first]))]
-    )
-    loops = first == second
-    forced = terms.contrary(first[loops])
+    forced, root = terms.contrary(first[first == second]), 2 * terms.nodes
     if not len(forced):
         return True
-    root = 2 * terms.nodes
-    starts = np.concatenate([arcs[0], np.full(len(forced), root)])
-    ends = np.concatenate([arcs[1], forced])
+    starts = np.concatenate([first, second, np.full(len(forced), root)])
+    ends = np.concatenate([terms.contrary(second), terms.contrary(first), forced])
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -213,8 +200,7 @@ def _cut(terms: _Terms) -> tuple[int, IntArray]:
     inner = np.where(starts < source, starts, np.minimum(ends, source - 1))
     used = kept[inner]
     weights = np.minimum(weights * np.where(twice[inner], 2, 1), ENDLESS)
-    flow, true = minimum_cut(Arcs(starts[used], ends[used], weights[used], source, sink))
-    true = true[: 2 * n]
+    flow, true = minimum_cut(2 * n, starts[used], ends[used], weights[used])
     mirrored = np.flatnonzero(twice & ~kept)
     true[mirrored] = ~true[terms.contrary(mirrored)]
     return flow, true
@@ -252,10 +238,10 @@ def two_labels(network: Network) -> BinaryCut | None:
     tables[len(used) :, [0, 1], [0, 1]] = paid[:, None]
     edges = np.concatenate([network.table_edges, network.equal_edges])
     table_of = np.concatenate([number, len(used) + equal])
-    decided = roof(costs, edges, table_of, tables)
-    rest = _open(costs, edges, table_of, tables, decided.labels)
+    labels, bound = roof(costs, edges, table_of, tables)
+    rest = _open(costs, edges, table_of, tables, labels)
     rest.constant += network.constant
-    return BinaryCut(decided.labels, decided.bound + network.constant, rest)
+    return BinaryCut(labels, bound + network.constant, rest)
 
 
 def _open(

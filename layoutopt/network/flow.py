@@ -7,7 +7,6 @@ doubles, and are looked at exactly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,69 +22,61 @@ LARGEST = 2**61  # sums of capacities, and costs times nodes, stay below this
 NARROW = 29  # flows below two to this many units are left to SciPy
 
 
-@dataclass(frozen=True, eq=False)
-class Arcs:
-    """Arcs of a flow from node ``source`` to node ``sink``; both are there without arcs, too."""
-
-    tails: IntArray  # shape (arcs,), as the next two
-    heads: IntArray
-    capacities: WeightArray
-    source: int  # it and the sink are the two largest of all nodes
-    sink: int
-
-
-def minimum_cut(arcs: Arcs, *, largest: bool = False) -> tuple[int, IntArray]:
+def minimum_cut(
+    nodes: int, tails: IntArray, heads: IntArray, capacities: WeightArray, *, largest: bool = False
+) -> tuple[int, IntArray]:
     """Return the maximum flow, and whether each node is on the source's side of a minimum cut.
 
-    That side is the smallest possible, or the largest.  Raises ``SolverError`` if the flow's
-    numbers do not fit 64 bits.
+    The source is number ``nodes``, the sink the next one.  That side is the smallest possible, or
+    the largest.  Raises ``SolverError`` if the flow's numbers do not fit 64 bits.
     """
     try:
         from ortools.graph.python import max_flow
     except ImportError:
-        return _augmented(arcs, largest)
+        return _augmented(nodes, tails, heads, capacities, largest)
     flow = max_flow.SimpleMaxFlow()
-    flow.add_arcs_with_capacity(arcs.tails, arcs.heads, arcs.capacities)
-    flow.add_arc_with_capacity(arcs.source, arcs.sink, 0)  # so that it knows both
-    status = flow.solve(arcs.source, arcs.sink)
+    flow.add_arcs_with_capacity(tails, heads, capacities)
+    flow.add_arc_with_capacity(nodes, nodes + 1, 0)  # so that it knows both
+    status = flow.solve(nodes, nodes + 1)
     if status != flow.OPTIMAL:
         raise SolverError(f"maximum flow ended with status {status}")
-    inside = np.full(max(arcs.source, arcs.sink) + 1, largest)
+    inside = np.full(nodes + 2, largest)
     inside[flow.get_sink_side_min_cut() if largest else flow.get_source_side_min_cut()] ^= True
-    return int(flow.optimal_flow()), inside
+    return int(flow.optimal_flow()), inside[:nodes]
 
 
-def _augmented(arcs: Arcs, largest: bool) -> tuple[int, IntArray]:
+def _augmented(
+    nodes: int, tails: IntArray, heads: IntArray, capacities: WeightArray, largest: bool
+) -> tuple[int, IntArray]:
     """Return what :func:`minimum_cut` does, by SciPy."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-    nodes = max(arcs.source, arcs.sink) + 1
-    ends = ((arcs.tails, arcs.source), (arcs.heads, arcs.sink))
-    missing = min(sum(arcs.capacities[end == node].tolist()) for end, node in ends)
-    parallel = np.unique(arcs.tails * np.int64(nodes) + arcs.heads, return_counts=True)[1]
+    source, sink, shape = nodes, nodes + 1, (nodes + 2, nodes + 2)
+    ends = ((tails, source), (heads, sink))
+    missing = min(sum(capacities[end == node].tolist()) for end, node in ends)
+    parallel = np.unique(tails * np.int64(sink + 1) + heads, return_counts=True)[1]
     if (missing + 1) * int(parallel.max(initial=1)) >= LARGEST:
         raise SolverError("the capacities of a maximum flow are too large for 64 bits")
-    capacities = np.minimum(arcs.capacities, missing + 1)  # more than that never flows
-    entries = (capacities.astype(np.int64), (arcs.tails, arcs.heads))
-    left: csr_array = csr_array(entries, shape=(nodes, nodes))
+    capacities = np.minimum(capacities, missing + 1)  # more than that never flows
+    left: csr_array = csr_array((capacities.astype(np.int64), (tails, heads)), shape=shape)
     value, unit = 0, 1
     while True:
         unit = max(1, missing >> NARROW)
         narrow = left.copy()
         narrow.data = np.minimum(narrow.data // unit, 2 ** (NARROW + 1)).astype(np.int32)
-        found = maximum_flow(narrow, arcs.source, arcs.sink)
+        found = maximum_flow(narrow, source, sink)
         value += unit * int(found.flow_value)
         left = csr_array(left - found.flow.astype(np.int64) * unit)
         if unit == 1:
             break
-        missing = unit * (len(arcs.tails) + 1)  # less than one unit for each arc of a cut
+        missing = unit * (len(tails) + 1)  # less than one unit for each arc of a cut
     left.eliminate_zeros()
-    begin, graph = (arcs.sink, left.T) if largest else (arcs.source, left)
+    begin, graph = (sink, left.T) if largest else (source, left)
     reached = breadth_first_order(csr_array(graph), begin, return_predecessors=False)
-    inside = np.full(nodes, largest)
+    inside = np.full(nodes + 2, largest)
     inside[reached] ^= True
-    return value, inside
+    return value, inside[:nodes]
 
 
 def best_set(
@@ -98,7 +89,6 @@ def best_set(
     empty. Raises ``SolverError`` if the flow's numbers do not fit 64 bits.
     """
     n = len(gain)
-    source, sink = n, n + 1
     around = np.zeros(n, np.int64)
     for ends in edges.T:  # ufunc.at misreads values that it has to broadcast
         np.add.at(around, ends, weights)
@@ -109,14 +99,10 @@ def best_set(
     if not len(likes):
         return np.zeros(n, bool)
     u, v = edges.T
-    arcs = Arcs(
-        np.concatenate([u, v, np.full(len(likes), source), dislikes]),
-        np.concatenate([v, u, likes, np.full(len(dislikes), sink)]),
-        np.concatenate([weights, weights, gain[likes], -gain[dislikes]]),
-        source,
-        sink,
-    )
-    return minimum_cut(arcs, largest=largest)[1][:n]
+    tails = np.concatenate([u, v, np.full(len(likes), n), dislikes])
+    heads = np.concatenate([v, u, likes, np.full(len(dislikes), n + 1)])
+    capacities = np.concatenate([weights, weights, gain[likes], -gain[dislikes]])
+    return minimum_cut(n, tails, heads, capacities, largest=largest)[1]
 
 
 def expanded(

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from layoutopt.base.errors import SolverError
 from layoutopt.network import flow
-from layoutopt.network.flow import Arcs, _augmented, best_set, minimum_cut, ship, shippable
+from layoutopt.network.flow import _augmented, best_set, minimum_cut, ship, shippable
 from tests.support import random_problem
 
 
@@ -34,26 +34,26 @@ def test_minimum_cuts(wide: int) -> None:
         heads = (tails + draw.integers(1, n + 2, 12)) % (n + 2)
         inner = (tails != n + 1) & (heads != n)
         capacities = draw.integers(0, 4, 12) * wide + (wide > 1) * draw.integers(0, 2, 12)
-        arcs = Arcs(tails[inner], heads[inner], capacities[inner], n, n + 1)
+        tails, heads, capacities = tails[inner], heads[inner], capacities[inner]
         sides = {}
         for bits in range(2**n):
             side = np.array([*(bits >> k & 1 for k in range(n)), 1, 0], bool)
-            sides[bits] = int(arcs.capacities[side[arcs.tails] & ~side[arcs.heads]].sum())
+            sides[bits] = int(capacities[side[tails] & ~side[heads]].sum())
         least = min(sides.values())
         best = [bits for bits, cut in sides.items() if cut == least]
         every = np.array([[bits >> k & 1 for k in range(n)] for bits in best], bool)
         for largest, side in ((False, every.all(axis=0)), (True, every.any(axis=0))):
-            value, found = minimum_cut(arcs, largest=largest)
-            assert (value, found[:n].tolist()) == (least, side.tolist())
+            value, found = minimum_cut(n, tails, heads, capacities, largest=largest)
+            assert (value, found.tolist()) == (least, side.tolist())
 
 
 def test_capacities_without_end() -> None:
     """Arcs that must not be cut, each of 2^60, do not hinder; SciPy refuses so large a flow."""
     endless = np.array([2**60] * 9 + [3, 4])
-    arcs = Arcs(np.array([0] * 9 + [2, 1]), np.array([1] * 9 + [0, 3]), endless, 2, 3)
-    assert minimum_cut(arcs)[0] == 3
+    tails, heads = np.array([0] * 9 + [2, 1]), np.array([1] * 9 + [0, 3])
+    assert minimum_cut(2, tails, heads, endless)[0] == 3
     with pytest.raises(SolverError):
-        _augmented(Arcs(np.array([0, 0, 1]), np.array([1, 1, 2]), endless[:3], 0, 2), largest=False)
+        _augmented(1, np.array([1, 1, 0]), np.array([0, 0, 2]), endless[:3], largest=False)
 
 
 @pytest.mark.parametrize("base", [0, 2**53])
