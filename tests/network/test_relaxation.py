@@ -28,8 +28,6 @@ from layoutopt.network.solvers.relaxation import (
 )
 from tests.support import hard_problem, labelling, optimum, random_labels, random_problem
 
-Given = tuple[np.ndarray, np.ndarray, np.ndarray]
-
 
 def fields(count: int, nodes: int = 5) -> Iterator[tuple[Labelling, LabelField]]:
     """Yield random problems that have any label, and their fields."""
@@ -51,11 +49,6 @@ def climbed(field: LabelField, limits: Limits | None = None) -> tuple[Ascent, bo
     """Return an ascent from scratch, and whether it proved its labelling best."""
     ascent = begin(field, limits or Limits())
     return ascent, ascent.climb(np.arange(field.nodes))
-
-
-def given(field: LabelField) -> Given:
-    """Return rewards, edges and weights."""
-    return field.rewards, field.edges, field.weights
 
 
 def read(field: LabelField, sent: np.ndarray, labels: np.ndarray) -> Ledger:
@@ -80,7 +73,7 @@ def test_any_messages_bound() -> None:
         ledger = read(field, draw.normal(0, 9, shape), labels)
         kept = (ledger.node_top - ledger.node_slack).sum()
         kept += (ledger.edge_top - ledger.edge_slack).sum()
-        assert kept == worth(*given(field), labels) * ledger.scale
+        assert kept == worth(field, labels) * ledger.scale
         assert min(ledger.node_slack.min(initial=0), ledger.edge_slack.min(initial=0)) >= 0
         first = np.array([row.argmax() for row in field.allowed])
         start = draw.normal(0, 3, shape)
@@ -92,7 +85,7 @@ def test_any_messages_bound() -> None:
             hopeless = ledger.hopeless(value)
             ruled_out += int((hopeless & field.allowed).sum())
             for chosen in legal:
-                if worth(*given(field), np.array(chosen)) > value:
+                if worth(field, np.array(chosen)) > value:
                     assert not hopeless[every, chosen].any()
         some = np.flatnonzero(draw.random(m) < 0.5)
         new = draw.normal(0, 3, (2, len(some), shape[2]))
@@ -174,7 +167,7 @@ def test_ascent() -> None:
         best, heard = optimum(problem), list[Progress]()
         limits = Limits(tell=heard.append)
         ascent, done = climbed(field, limits)
-        assert ascent.value == worth(*given(field), ascent.labels) <= best <= ascent.bound
+        assert ascent.value == worth(field, ascent.labels) <= best <= ascent.bound
         assert field.allowed[np.arange(problem.nodes), ascent.labels].all()
         assert all((m.objective or 0) <= best <= (m.bound or 0) for m in heard)
         proved += done
@@ -189,9 +182,9 @@ def test_ascent() -> None:
         start = random_labels(problem, problem.nodes) % field.rewards.shape[1]
         if field.allowed[np.arange(problem.nodes), start].all():
             begun = begin(field, Limits(), start)
-            assert begun.value == worth(*given(field), start)
+            assert begun.value == worth(field, start)
             begun.climb(np.arange(problem.nodes))
-            assert begun.value >= worth(*given(field), start)
+            assert begun.value >= worth(field, start)
     assert proved > 33
     assert searched > 3
 
@@ -232,16 +225,16 @@ def test_regions() -> None:
 def test_moves() -> None:
     """No expansion is left after expansion; without time labels stay; a joint is of both."""
     field, start = taken(hard_problem(0, 60, 5)), np.zeros(60, np.int64)
-    labels = expansion(*given(field), start)
-    value = worth(*given(field), labels)
-    assert value > worth(*given(field), start)
-    assert {worth(*given(field), expand(*given(field), labels, to)) for to in range(5)} == {value}
+    labels = expansion(field, start, Limits())
+    value = worth(field, labels)
+    assert value > worth(field, start)
+    assert {worth(field, expand(field, labels, to)) for to in range(5)} == {value}
     late = Limits(deadline=time.monotonic())
-    assert np.array_equal(expansion(*given(field), start, late), start)
+    assert np.array_equal(expansion(field, start, late), start)
     for problem, own in fields(200):
         draw = np.random.default_rng(problem.nodes)
         old, new = draw.integers(0, own.rewards.shape[1], (2, problem.nodes))
-        joint = best_of_both(*given(own), old, new)
-        both = max(worth(*given(own), old), worth(*given(own), new))
-        assert worth(*given(own), joint) >= both
+        joint = best_of_both(own, old, new)
+        both = max(worth(own, old), worth(own, new))
+        assert worth(own, joint) >= both
         assert ((joint == old) | (joint == new)).all()

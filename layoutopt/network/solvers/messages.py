@@ -91,7 +91,6 @@ def incidence(ends: IntArray, nodes: int) -> csr_array:
     return csr_array((ones, (ends, numbers)), shape=(nodes, len(ends)))
 
 
-@dataclass(frozen=True, eq=False)
 class _Step:
     """The nodes of one rank and their edges.
 
@@ -99,13 +98,11 @@ class _Step:
     earlier nodes, by second ends ``takers``; both are positions in ``own``.
     """
 
-    own: IntArray
-    leaving: csr_array
-    arriving: csr_array
-    sends: IntArray
-    senders: IntArray
-    takes: IntArray
-    takers: IntArray
+    def __init__(self, own: IntArray, leaving: csr_array, arriving: csr_array) -> None:
+        self.own, self.leaving, self.arriving = own, leaving, arriving
+        numbers = np.arange(len(own))
+        self.sends, self.senders = leaving.indices, np.repeat(numbers, np.diff(leaving.indptr))
+        self.takes, self.takers = arriving.indices, np.repeat(numbers, np.diff(arriving.indptr))
 
 
 class Messages:
@@ -133,7 +130,7 @@ class Messages:
         leaving, arriving = incidence(first, nodes), incidence(second, nodes)
         order = np.argsort(rank, kind="stable")
         bounds = np.flatnonzero(np.diff(rank[order])) + 1
-        self._steps = [_step(own, leaving[own], arriving[own]) for own in np.split(order, bounds)]
+        self._steps = [_Step(own, leaving[own], arriving[own]) for own in np.split(order, bounds)]
 
     def sweep(self, times: int) -> None:
         """Pass over all nodes backwards and forwards, so many times."""
@@ -189,10 +186,3 @@ class Messages:
         other = np.where(top, -np.inf, reply).max(axis=1, keepdims=True)
         alone = top & (top.sum(axis=1, keepdims=True) == 1)
         return np.asarray(np.maximum(reply + weights, np.where(alone, other, best)) - best)
-
-
-def _step(own: IntArray, leaving: csr_array, arriving: csr_array) -> _Step:
-    numbers = np.arange(len(own))
-    senders = np.repeat(numbers, np.diff(leaving.indptr))
-    takers = np.repeat(numbers, np.diff(arriving.indptr))
-    return _Step(own, leaving, arriving, leaving.indices, senders, arriving.indices, takers)

@@ -21,7 +21,6 @@ from layoutopt.network.problem import (
     Floats,
     IntArray,
     Labelling,
-    WeightArray,
     fresh_needed,
     merge_parallel,
     reward_table,
@@ -38,15 +37,14 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-def worth(rewards: WeightArray, edges: IntArray, weights: WeightArray, labels: IntArray) -> int:
-    """Return the value of a labelling, labels being columns of ``rewards``."""
-    same = labels[edges[:, 0]] == labels[edges[:, 1]]
-    return int(rewards[np.arange(len(labels)), labels].sum()) + int(weights[same].sum())
+def worth(field: LabelField, labels: IntArray) -> int:
+    """Return the value of a labelling, labels being columns of the rewards."""
+    same = labels[field.edges[:, 0]] == labels[field.edges[:, 1]]
+    earned = field.rewards[np.arange(len(labels)), labels]
+    return int(earned.sum()) + int(field.weights[same].sum())
 
 
-def best_of_both(
-    rewards: WeightArray, edges: IntArray, weights: WeightArray, old: IntArray, new: IntArray
-) -> IntArray:
+def best_of_both(field: LabelField, old: IntArray, new: IntArray) -> IntArray:
     """Return ``old`` with every part of ``new`` that is an improvement.
 
     The nodes at which the two differ fall into connected pieces; each is exchanged or not,
@@ -55,10 +53,9 @@ def best_of_both(
     differ = old != new
     if not differ.any():
         return old
-    n = len(old)
-    u, v = edges.T
+    rewards, (u, v) = field.rewards, field.edges.T
     inner = differ[u] & differ[v]
-    count, piece = components(n, u[inner], v[inner])
+    count, piece = components(len(old), u[inner], v[inner])
     gain = np.zeros(count, np.int64)
     nodes = np.flatnonzero(differ)
     np.add.at(gain, piece[nodes], rewards[nodes, new[nodes]] - rewards[nodes, old[nodes]])
@@ -68,37 +65,28 @@ def best_of_both(
         at = differ[near] & ~differ[far] if alone else differ[near]
         after = mixed[near[at]] == mixed[far[at]]
         before = old[near[at]] == old[far[at]]
-        change = (after.astype(np.int64) - before) * weights[at]
+        change = (after.astype(np.int64) - before) * field.weights[at]
         np.add.at(gain, piece[near[at]], change)
     return np.where(differ & (gain[piece] > 0), new, old)
 
 
-def expand(
-    rewards: WeightArray, edges: IntArray, weights: WeightArray, labels: IntArray, to: int
-) -> IntArray:
+def expand(field: LabelField, labels: IntArray, to: int) -> IntArray:
     """Return the best labelling in which some nodes change to label ``to``."""
-    gain = rewards[:, to] - rewards[np.arange(len(labels)), labels]
-    return expanded(edges, weights, labels, to, labels != to, gain)
+    gain = field.rewards[:, to] - field.rewards[np.arange(len(labels)), labels]
+    return expanded(field.edges, field.weights, labels, to, labels != to, gain)
 
 
-def expansion(
-    rewards: WeightArray,
-    edges: IntArray,
-    weights: WeightArray,
-    labels: IntArray,
-    limits: Limits | None = None,
-) -> IntArray:
+def expansion(field: LabelField, labels: IntArray, limits: Limits) -> IntArray:
     """Expand each label in turn until none improves the labelling, or time is up."""
-    best = worth(rewards, edges, weights, labels)
-    unchanged, to = 0, 0
-    while unchanged < rewards.shape[1] and not (limits and limits.over):
-        changed = expand(rewards, edges, weights, labels, to)
-        value = worth(rewards, edges, weights, changed)
+    best, unchanged, to = worth(field, labels), 0, 0
+    while unchanged < field.rewards.shape[1] and not limits.over:
+        changed = expand(field, labels, to)
+        value = worth(field, changed)
         if value > best:
             labels, best, unchanged = changed, value, 0
         else:
             unchanged += 1
-        to = (to + 1) % rewards.shape[1]
+        to = (to + 1) % field.rewards.shape[1]
     return labels
 
 
@@ -256,7 +244,7 @@ class Ascent:
         self.ledger = Ledger(self.field)
         self.ledger.update(np.arange(len(self.field.edges)), self.to_first, self.to_second)
         self.ledger.read(np.arange(len(self.labels)), self.labels)
-        self.value = self._worth(self.labels)
+        self.value = worth(self.field, self.labels)
         self.stopped = Stopped.FINISHED
         self._expands = not (self.field.weights < 0).any()
         self._looks = 0
@@ -324,22 +312,22 @@ class Ascent:
 
     def _pass(self, region: IntArray) -> None:
         """Serve a region: better messages there, and perhaps a better labelling."""
-        inner, held, part, rewards = self._cut_out(region)
+        inner, held, part = self._cut_out(region)
         served = replace(part, rewards=held)
         rank = ranks(served, self._random)
         messages = Messages(served, self.to_first[inner], self.to_second[inner], rank)
-        self._sweep(messages, len(region), max(len(region), len(inner)) * rewards.shape[1])
-        new = messages.decode(rewards)
+        self._sweep(messages, len(region), max(len(region), len(inner)) * held.shape[1])
+        new = messages.decode(part.rewards)
         self.to_first[inner], self.to_second[inner] = settled = messages.settled()
         self.ledger.update(inner, *settled)
-        self._take_better(region, rewards, part, new)
+        self._take_better(region, part, new)
         self.ledger.read(region, self.labels)
 
-    def _cut_out(self, region: IntArray) -> tuple[IntArray, Floats, LabelField, WeightArray]:
+    def _cut_out(self, region: IntArray) -> tuple[IntArray, Floats, LabelField]:
         """Return a region's inner edges, what it hears from outside, and the region itself.
 
-        The second counts messages among the rewards, the third and fourth what agreeing
-        with the labels outside earns.
+        The second counts messages among the rewards, the third what agreeing with the labels
+        outside earns.
         """
         field = self.field
         place = np.full(len(self.labels), -1)
@@ -357,7 +345,7 @@ class Ascent:
         part = LabelField(
             rewards, field.allowed[region], ends[inner], field.weights[inner], field.colour[region]
         )
-        return inner, held, part, rewards
+        return inner, held, part
 
     def _sweep(self, messages: Messages, size: int, cells: int) -> None:
         sweeps = min(MOST_SWEEPS, SWEEPS * len(self.labels) // size)
@@ -368,31 +356,25 @@ class Ascent:
             if self.limits.over:
                 break
 
-    def _take_better(
-        self, region: IntArray, rewards: WeightArray, part: LabelField, new: IntArray
-    ) -> None:
+    def _take_better(self, region: IntArray, part: LabelField, new: IntArray) -> None:
         """Improve a region's labels with the help of others, all else unchanged."""
-        given = rewards, part.edges, part.weights
         old = self.labels[region]
         # Cuts take longer than passes on large regions: look 1, 2, 4, 8, ... there.
         self._looks += len(region) == len(self.labels)
         often = len(region) < SMALL or self._looks & (self._looks - 1) == 0
         expands = self._expands and often and not self.limits.over
-        moved = expansion(*given, new, self.limits) if expands else new
-        joint = best_of_both(*given, old, moved)
+        moved = expansion(part, new, self.limits) if expands else new
+        joint = best_of_both(part, old, moved)
         if not np.array_equal(joint, old):
             self.labels = self.labels.copy()
-            self.labels[region] = expansion(*given, joint, self.limits) if expands else joint
-            self.value = self._worth(self.labels)
+            self.labels[region] = expansion(part, joint, self.limits) if expands else joint
+            self.value = worth(self.field, self.labels)
 
     def offer(self, labels: IntArray) -> None:
         """Keep a labelling of the field if it is better."""
-        value = self._worth(labels)
+        value = worth(self.field, labels)
         if value > self.value:
             self.labels, self.value = labels, value
-
-    def _worth(self, labels: IntArray) -> int:
-        return worth(self.field.rewards, self.field.edges, self.field.weights, labels)
 
 
 def begin(field: LabelField, limits: Limits, start: IntArray | None = None) -> Ascent:
