@@ -28,7 +28,7 @@ from layoutopt.base.limits import Limits, Stopped, require
 from layoutopt.base.numbers import ranges, unique
 from layoutopt.base.result import Result
 from layoutopt.network.components import components
-from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
+from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray, no_pairs
 from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.programme import (
     LARGEST,
@@ -160,7 +160,8 @@ def _check_size(problem: Labelling, limits: Limits, column_bytes: int) -> None:
     is.
     """
     component = components(problem.nodes, *problem.edges.T)[1]
-    width = _widths(problem, component)[component]
+    pairs, size, fresh = _useful(problem, component)
+    width = (np.bincount(pairs[:, 0], minlength=len(size)) + fresh)[component]
     columns = int(width.sum()) + int(width[problem.edges[:, 0]].sum())
     require(column_bytes * columns, f"an integer programme of {columns:,} variables")
     if columns * COLUMN_SECONDS > limits.left:
@@ -171,9 +172,14 @@ def indicators(problem: Labelling) -> Indicators:
     """Return the variables of a labelling problem."""
     component = components(problem.nodes, *problem.edges.T)[1]
     node, label = _columns(problem, component)
-    keep = ~_banned(problem, node, label)
+    span, none = np.int64(problem.labels + problem.nodes), np.zeros(problem.nodes, np.int64)
+    order = problem.precedence or Precedence(0, no_pairs(), none[:0], ((),), none)
+    barrier = np.full(span, -1)
+    barrier[: len(order.label_barrier)] = order.label_barrier
+    keep = ~np.isin(node * span + label, problem.banned @ np.array([span, 1]))
+    keep &= ~order.hopeless()[barrier[label], order.node_readers[node]]
     node, label = node[keep], label[keep]
-    key = node * np.int64(problem.labels + problem.nodes) + label
+    key = node * span + label
     rewards = np.zeros(len(node), problem.rewards.dtype)
     if len(node):
         at, found = _lookup(key, problem, *problem.reward_at.T)
@@ -184,21 +190,10 @@ def indicators(problem: Labelling) -> Indicators:
     edge = np.repeat(np.arange(len(u)), width[u])
     first = ranges((np.cumsum(width) - width)[u], width[u])
     second, both = _lookup(key, problem, v[edge], label[first])
-    match = np.stack([first[both], second[both]], axis=1)
-    arcs, gates = _gates(problem.precedence, node, label, problem.labels)
-    order = problem.precedence
-    return Indicators(
-        problem.nodes,
-        node,
-        label,
-        rewards,
-        match,
-        problem.weights[edge[both]],
-        arcs,
-        gates,
-        np.zeros((0, 2), np.int64) if order is None else order.arcs,
-        0 if order is None else order.barriers,
-    )
+    match, weights = np.stack([first[both], second[both]], axis=1), problem.weights[edge[both]]
+    arcs, gates = _gates(order, node, barrier[label])
+    rest = arcs, gates, order.arcs, order.barriers
+    return Indicators(problem.nodes, node, label, rewards, match, weights, *rest)
 
 
 def _columns(problem: Labelling, component: IntArray) -> tuple[IntArray, IntArray]:
@@ -231,12 +226,6 @@ def _useful(problem: Labelling, component: IntArray) -> tuple[IntArray, IntArray
     return pairs, size, fresh
 
 
-def _widths(problem: Labelling, component: IntArray) -> IntArray:
-    """Return how many labels are useful to each node of each component."""
-    pairs, size, fresh = _useful(problem, component)
-    return np.asarray(np.bincount(pairs[:, 0], minlength=len(size)) + fresh)
-
-
 def _fresh(problem: Labelling, component: IntArray, size: IntArray, named: IntArray) -> IntArray:
     """Return how many fresh labels each component may need."""
     count = len(size)
@@ -262,25 +251,8 @@ def _lookup(
     return at, np.flatnonzero(found)
 
 
-def _banned(problem: Labelling, node: IntArray, label: IntArray) -> IntArray:
-    """Return which indicators are banned, or can never be ordered."""
-    span = np.int64(problem.labels + problem.nodes)
-    banned = np.isin(node * span + label, problem.banned @ np.array([span, 1]))
-    order = problem.precedence
-    if order is not None:
-        barrier = np.append(order.label_barrier, np.full(problem.nodes, -1))[label]
-        banned |= order.hopeless()[barrier, order.node_readers[node]]
-    return banned
-
-
-def _gates(
-    order: Precedence | None, node: IntArray, label: IntArray, labels: int
-) -> tuple[IntArray, IntArray]:
+def _gates(order: Precedence, node: IntArray, barrier: IntArray) -> tuple[IntArray, IntArray]:
     """Return the arcs that indicators need, and which indicator needs which."""
-    none = np.zeros((0, 2), np.int64)
-    if order is None:
-        return none, none
-    barrier = np.append(order.label_barrier, -1)[np.minimum(label, labels)]
     needs: list[IntArray] = [np.zeros((0, 3), np.int64)]
     static = {(int(b), int(c)) for b, c in order.arcs}
     for s, readers in enumerate(order.reader_sets):
