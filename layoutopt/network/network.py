@@ -314,7 +314,9 @@ class Network:
             raise InputError("two nodes have the same name")
         if len(self.domain_of) != len(self.nodes):
             raise InputError(f"{len(self.nodes)} nodes have {len(self.domain_of)} domains")
-        self._check_numbers("domain", self.domain_of, len(self.domains))
+        wrong = (self.domain_of < 0) | (self.domain_of >= len(self.domains))
+        for u in np.flatnonzero(wrong)[:1]:
+            raise InputError(f"domain {self.domain_of[u]} of node {self.nodes[u]!r} is not known")
         for what, at, numbers in (
             ("costs", self.cost_at, self.costs),
             ("equality edges", self.equal_edges, self.equal_costs),
@@ -333,42 +335,28 @@ class Network:
         ):
             self._check_ends(what, ends)
         same = self.domain_of[self.equal_edges]
-        wrong = np.flatnonzero(same[:, 0] != same[:, 1])
-        if len(wrong):
-            raise InputError(f"{self._edge(self.equal_edges, wrong[0])} have different domains")
-        sizes = self.sizes[self.ties]
-        wrong = np.flatnonzero((sizes[:, 0] != sizes[:, 1]) | self.opened[self.ties].any(axis=1))
-        for i in wrong:
-            if self.domain_of[self.ties[i, 0]] != self.domain_of[self.ties[i, 1]]:
-                raise InputError(f"{self._edge(self.ties, i)} are tied but have different labels")
+        for i in np.flatnonzero(same[:, 0] != same[:, 1])[:1]:
+            raise InputError(f"{self._edge(self.equal_edges, i)} have different domains")
+        sizes, one, two = self.sizes[self.ties], *self.domain_of[self.ties].T
+        wrong = (sizes[:, 0] != sizes[:, 1]) | self.opened[self.ties].any(axis=1)
+        for i in np.flatnonzero(wrong & (one != two))[:1]:
+            raise InputError(f"{self._edge(self.ties, i)} are tied but have different labels")
         self._check_tables()
-
-    def _check_numbers(self, what: str, numbers: Array, count: int) -> None:
-        wrong = np.flatnonzero((numbers < 0) | (numbers >= count))
-        if len(wrong):
-            place = int(wrong[0])
-            raise InputError(f"{what} {numbers[place]} of node {self.nodes[place]!r} is not known")
 
     def _check_labels(self, what: str, at: Array) -> None:
         node, label = at.T
-        wrong = np.flatnonzero((node < 0) | (node >= len(self.nodes)))
-        if len(wrong):
-            raise InputError(f"{what} is of node number {node[wrong[0]]}, which does not exist")
-        wrong = np.flatnonzero((label < 0) | (label >= self.sizes[node]))
-        if len(wrong):
-            name = self.nodes[node[wrong[0]]]
-            raise InputError(f"{what} is of label {label[wrong[0]]} that node {name!r} lacks")
+        for u in node[(node < 0) | (node >= len(self.nodes))][:1]:
+            raise InputError(f"{what} is of node number {u}, which does not exist")
+        for u, i in at[(label < 0) | (label >= self.sizes[node])][:1].tolist():
+            raise InputError(f"{what} is of label {i} that node {self.nodes[u]!r} lacks")
         for u, i in _repeated(at)[:1].tolist():
             raise InputError(f"{what} of label {i} of node {self.nodes[u]!r} is given twice")
 
     def _check_ends(self, what: str, ends: Array) -> None:
-        outside = ends[(ends < 0) | (ends >= len(self.nodes))]
-        if len(outside):
-            raise InputError(f"{what}: node number {outside[0]} does not exist")
-        loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
-        if len(loops):
-            name = self.nodes[ends[loops[0], 0]]
-            raise InputError(f"{what} {loops[0]} joins node {name!r} to itself")
+        for u in ends[(ends < 0) | (ends >= len(self.nodes))][:1]:
+            raise InputError(f"{what}: node number {u} does not exist")
+        for k in np.flatnonzero(ends[:, 0] == ends[:, 1])[:1]:
+            raise InputError(f"{what} {k} joins node {self.nodes[ends[k, 0]]!r} to itself")
 
     def _check_usage(self, usage: Usage) -> None:
         if len(usage.nodes) and not 0 <= usage.nodes.min() <= usage.nodes.max() < len(self):
@@ -402,17 +390,15 @@ class Network:
             return
         if self.table_of.min() < 0 or self.table_of.max() >= len(self.tables):
             raise InputError(f"tables are 0 to {len(self.tables) - 1}")
-        opened = np.flatnonzero(self.opened[self.table_edges].any(axis=1))
-        if len(opened):
-            edge = self._edge(self.table_edges, opened[0])
+        for k in np.flatnonzero(self.opened[self.table_edges].any(axis=1))[:1]:
+            edge = self._edge(self.table_edges, k)
             raise InputError(f"{edge} have a table, which needs closed domains")
         shapes = np.array([table.costs.shape for table in self.tables])[self.table_of]
-        wrong = np.flatnonzero((shapes != self.sizes[self.table_edges]).any(axis=1))
-        if len(wrong):
-            edge = self._edge(self.table_edges, wrong[0])
-            got, need = shapes[wrong[0]], self.sizes[self.table_edges[wrong[0]]]
-            sizes = f"{got[0]} x {got[1]}, their labels are {need[0]} x {need[1]}"
-            raise InputError(f"{edge} have a table of {sizes}")
+        needed = self.sizes[self.table_edges]
+        for k in np.flatnonzero((shapes != needed).any(axis=1))[:1]:
+            (a, b), (c, d) = shapes[k], needed[k]
+            edge = self._edge(self.table_edges, k)
+            raise InputError(f"{edge} have a table of {a} x {b}, their labels are {c} x {d}")
 
     @property
     def opened(self) -> Array:
