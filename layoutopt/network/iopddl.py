@@ -85,14 +85,16 @@ class _Stream:
             if not self._more():
                 raise self.fault("the text ends too early")
 
-    def entries(self) -> Iterator[str]:
-        """Yield the keys of an object; whoever asks reads each value."""
+    def entries(self, *known: str) -> Iterator[str]:
+        """Yield the keys of an object, which must be known; whoever asks reads each value."""
         self.take(b"{")
         while self.peek() != b"}":
             self.take(b'"')
             name = self.until(b'"').decode("utf-8", "replace")
             self.take(b'"')
             self.take(b":")
+            if name not in known:
+                raise self.fault(f"unknown key {name!r}, allowed: {', '.join(known)}")
             yield name
             if self.peek() != b"}":
                 self.take(b",")
@@ -164,46 +166,31 @@ class _Parts:
 
 
 def _read(text: _Stream) -> Network:
-    parts = _Parts()
-    for outer in text.entries():
-        if outer != "problem":
-            raise text.fault(f"unknown key {outer!r}, allowed is 'problem'")
-        for key in text.entries():
+    parts, known = _Parts(), dict[bytes, int]()
+    for _ in text.entries("problem"):
+        for key in text.entries("name", "nodes", "edges", "usage_limit"):
             if key == "name":
-                parts.name = str(text.value("name"))
+                parts.name = str(text.value(key))
             elif key == "usage_limit":
-                limit = text.value("usage_limit")
+                limit = text.value(key)
                 if not isinstance(limit, int):
                     raise text.fault(f"usage_limit must be a whole number, got {limit!r}")
                 parts.limit = limit
             elif key == "nodes":
-                for inner in text.entries():
-                    if inner not in ("intervals", "costs", "usages"):
-                        known = "intervals, costs and usages"
-                        raise text.fault(f"unknown key {inner!r}, allowed are {known}")
+                for inner in text.entries("intervals", "costs", "usages"):
                     getattr(parts, inner).extend(text.lists(f"nodes.{inner}"))
-            elif key == "edges":
-                _read_edges(text, parts)
             else:
-                known = "name, nodes, edges and usage_limit"
-                raise text.fault(f"unknown key {key!r}, allowed are {known}")
+                for inner in text.entries("nodes", "costs"):
+                    if inner == "nodes":
+                        parts.edges = list(text.lists("edges.nodes"))
+                        continue
+                    for table in text.lists("edges.costs"):
+                        digest = blake2b(table.tobytes(), digest_size=16).digest()
+                        number = known.setdefault(digest, len(parts.tables))
+                        if number == len(parts.tables):
+                            parts.tables.append(table)
+                        parts.table_of.append(number)
     return _network(text, parts)
-
-
-def _read_edges(text: _Stream, parts: _Parts) -> None:
-    known: dict[bytes, int] = {}
-    for key in text.entries():
-        if key == "nodes":
-            parts.edges = list(text.lists("edges.nodes"))
-        elif key == "costs":
-            for table in text.lists("edges.costs"):
-                digest = blake2b(table.tobytes(), digest_size=16).digest()
-                number = known.setdefault(digest, len(parts.tables))
-                if number == len(parts.tables):
-                    parts.tables.append(table)
-                parts.table_of.append(number)
-        else:
-            raise text.fault(f"unknown key {key!r}, allowed are nodes and costs")
 
 
 def _network(text: _Stream, parts: _Parts) -> Network:
@@ -212,8 +199,8 @@ def _network(text: _Stream, parts: _Parts) -> Network:
         raise InputError(f"{text.name}: {n} nodes need as many intervals, costs and usages")
     if len(parts.edges) != len(parts.table_of):
         raise InputError(f"{text.name}: {len(parts.edges)} edges need as many lists of costs")
-    for what, given, size in (("interval", parts.intervals, 2), ("edge", parts.edges, 2)):
-        wrong = next((k for k, own in enumerate(given) if len(own) != size), None)
+    for what, given in (("interval", parts.intervals), ("edge", parts.edges)):
+        wrong = next((k for k, own in enumerate(given) if len(own) != 2), None)
         if wrong is not None:
             raise InputError(f"{text.name}: {what} {wrong} needs two numbers")
     sizes = np.array([*map(len, parts.costs)], np.int64)
@@ -258,18 +245,15 @@ def _shaped(
     made: list[CostTable] = []
     table_of = []
     for k, ((u, v), place) in enumerate(zip(edges.tolist(), parts.table_of, strict=True)):
-        key = place, int(sizes[u])
+        key, flat = (place, int(sizes[u])), parts.tables[place]
+        if len(flat) != sizes[u] * sizes[v]:
+            need = f"{sizes[u]} x {sizes[v]}"
+            raise InputError(f"{text.name}: edge {k} needs {need} costs, got {len(flat)}")
         if key not in number:
-            flat = parts.tables[place]
-            if len(flat) != sizes[u] * sizes[v]:
-                need = f"{sizes[u]} x {sizes[v]}"
-                raise InputError(f"{text.name}: edge {k} needs {need} costs, got {len(flat)}")
             allowed = (flat < FORBIDDEN).reshape(sizes[u], sizes[v])
             costs = np.where(allowed, flat.reshape(allowed.shape), 0)
             number[key] = len(made)
             made.append(CostTable(costs, None if allowed.all() else allowed))
-        elif len(parts.tables[place]) != sizes[u] * sizes[v]:
-            raise InputError(f"{text.name}: edge {k} has a list of costs of a wrong length")
         table_of.append(number[key])
     return tuple(made), np.array(table_of, np.int64)
 

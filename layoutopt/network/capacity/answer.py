@@ -105,22 +105,8 @@ class CapacityAnswer(Answer):
     grain: int = 1
     # why nothing fits; `None` where something does, or where it is not known
     infeasible: Reason | None = None
-    # bytes too many for all tiles together, the capacities rounded down to the grain
-    lacking: int = 0
-    used: IntArray | None = None  # bytes on each tile; `None` without a placement
-    capacity: IntArray  # bytes that each tile holds
-    class_bytes: IntArray  # bytes of all copies of each class
     stopped: Stopped = Stopped.FINISHED  # why the computation ended
     seconds: dict[str, float] = field(default_factory=dict)  # wall-clock seconds by phase
-
-    def bound_at(self, capacity: IntArray) -> Fraction | None:
-        """Return what the prices prove for other capacities; ``None`` without prices."""
-        if self.dual is None:
-            return None
-        more = capacity // self.grain - self.capacity // self.grain
-        return self.dual + sum(
-            (p * int(m) * self.grain for p, m in zip(self.prices, more, strict=True)), Fraction(0)
-        )
 
 
 class State:
@@ -228,11 +214,10 @@ class State:
             return Stopped.GAP_LIMIT
         return self.limits.stopped or Stopped.SIZE_LIMIT
 
-    def answer(self, lacking: int) -> CapacityAnswer:
-        """Return what is known, in terms of the problem; ``lacking`` bytes do not fit all tiles."""
+    def answer(self) -> CapacityAnswer:
+        """Return what is known, in terms of the problem."""
         problem, pool = self.pool.problem, self.pool
         found: CountedLabels | None = None
-        used = None
         if self.filling is not None:
             found = placement(pool, self.filling)
             counts = np.repeat(found.counts, np.diff(found.starts))
@@ -252,10 +237,6 @@ class State:
             prices=prices,
             grain=pool.grain,
             infeasible=self.infeasible,
-            lacking=lacking,
-            used=used,
-            capacity=self.capacity,
-            class_bytes=problem.class_bytes,
             stopped=self.stopped,
             seconds=self.seconds,
         )

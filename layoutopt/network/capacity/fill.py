@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 
@@ -103,35 +105,17 @@ class Filling:
     counts: IntArray  # shape (columns,), 1 or more
 
 
-@dataclass(eq=False)
-class Rows:
-    """Configurations with tiles for all nodes, as they are found."""
+Row: TypeAlias = tuple[int, int, IntArray, IntArray]
+"""A kind, how many copies of it, and labels, all of them tiles, and grains of its nodes."""
 
-    kind: list[int] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    labels: list[IntArray] = field(default_factory=list)
-    bytes: list[IntArray] = field(default_factory=list)
 
-    def add(self, kind: int, count: int, labels: IntArray, size: IntArray) -> None:
-        """Add copies of a kind, with labels and grains of their nodes."""
-        self.kind.append(kind)
-        self.counts.append(count)
-        self.labels.append(labels)
-        self.bytes.append(size)
-
-    def filling(self) -> Filling:
-        """Return them all."""
-        # An empty list would be an array of doubles, which do not hold all counts.
-        kind, counts = (np.array(x, np.int64) for x in (self.kind, self.counts))
-        none = np.zeros(0, np.int64)
-        columns = Columns(
-            kind,
-            np.zeros(len(kind), np.int64),
-            starts_of([*map(len, self.labels)]),
-            np.concatenate([none, *self.labels]),
-            np.concatenate([none, *self.bytes]),
-        )
-        return Filling(columns, counts)
+def filled(rows: Sequence[Row]) -> Filling:
+    """Return configurations as they were found."""
+    # An empty list would be an array of doubles, which do not hold all counts.
+    kind, counts = (np.array([row[k] for row in rows], np.int64) for k in (0, 1))
+    none, starts = np.zeros(0, np.int64), starts_of([len(row[2]) for row in rows])
+    labels, size = (np.concatenate([none, *(row[k] for row in rows)]) for k in (2, 3))
+    return Filling(Columns(kind, np.zeros(len(kind), np.int64), starts, labels, size), counts)
 
 
 def placed(
@@ -148,7 +132,7 @@ def placed(
     left = room - number @ chosen.use(tiles)
     slotted = np.zeros(len(number), bool)
     slotted[chosen.column[chosen.labels >= tiles]] = True
-    rows = Rows()
+    rows: list[Row] = []
     size = np.zeros(len(number), np.int64)
     np.maximum.at(size, chosen.column[chosen.labels >= tiles], chosen.bytes[chosen.labels >= tiles])
     heap = [(-space, tile) for tile, space in enumerate(left.tolist())]
@@ -162,9 +146,9 @@ def placed(
             if found is None:
                 return None
             named, many = found
-            rows.add(int(chosen.kind[i]), many, named, weight)
+            rows.append((int(chosen.kind[i]), many, named, weight))
             still -= many
-    added, whole = rows.filling(), chosen.chosen(np.flatnonzero(~slotted))
+    added, whole = filled(rows), chosen.chosen(np.flatnonzero(~slotted))
     return Filling(
         concatenated([whole, added.columns]), np.concatenate([number[~slotted], added.counts])
     )
@@ -386,15 +370,15 @@ def repaired(pool: Pool, room: IntArray, limits: Limits) -> tuple[Filling | None
     if table is None:
         return None, impossible
     places = _Places(sizes, table)
-    rows = Rows()
+    rows: list[Row] = []
     for kind in sorted(range(pool.kinds), key=lambda kind: -shapes[kind][0].total()):
         problem, size = shapes[kind]
         still = copies[kind]
         while still:
             labels, taken = _placed(problem, size.tolist(), places, still)
-            rows.add(kind, taken, np.array(labels, np.int64), size)
+            rows.append((kind, taken, np.array(labels, np.int64), size))
             still -= taken
-    return rows.filling(), False
+    return filled(rows), False
 
 
 class _Places:

@@ -29,8 +29,7 @@ LARGEST = 2**61  # sums of bytes stay below this
 class CapacityProblem:
     """A labelling problem with copies, bytes and capacities; see the module's text.
 
-    Raises ``InputError`` if shapes do not agree, a number is negative, or a sum of bytes does not
-    fit 64 bits.
+    Raises ``InputError`` if a sum of bytes or copies does not fit 64 bits.
     """
 
     problem: Labelling  # label `t` is tile `t`; there are no fresh labels, bans or order rules
@@ -43,20 +42,6 @@ class CapacityProblem:
     home: IntArray | None = None
 
     def __post_init__(self) -> None:
-        labelling = self.problem
-        if len(labelling.banned) or labelling.precedence is not None:
-            raise InputError("capacity allows neither banned labels nor order rules")
-        if labelling.nodes and not labelling.labels:
-            raise InputError("no tiles: nodes need at least one named label")
-        shapes = (("class_of", labelling.nodes), ("bytes", labelling.nodes))
-        for name, size in (*shapes, ("capacity", labelling.labels), ("copies", None)):
-            _check(name, getattr(self, name), size)
-        classes = len(self.copies)
-        if labelling.nodes and int(self.class_of.max()) >= classes:
-            raise InputError(f"class_of: {int(self.class_of.max())} is not below {classes} classes")
-        ends = self.class_of[labelling.edges]
-        if (ends[:, 0] != ends[:, 1]).any():
-            raise InputError("an edge joins two classes: all edges must be within one class")
         sums = {
             "bytes": self.total_bytes,
             "capacity": self.total_capacity,
@@ -83,18 +68,6 @@ class CapacityProblem:
     def total_capacity(self) -> int:
         """The bytes that all tiles hold."""
         return sum(self.capacity.tolist())
-
-
-def _check(name: str, values: IntArray, size: int | None) -> None:
-    """Refuse what is no array of whole numbers of 0 or more, of the given length."""
-    if not isinstance(values, np.ndarray) or values.ndim != 1:
-        raise InputError(f"{name}: must be an array of one dimension")
-    if size is not None and len(values) != size:
-        raise InputError(f"{name}: has {len(values)} entries where {size} are needed")
-    if len(values) and not np.issubdtype(values.dtype, np.integer):
-        raise InputError(f"{name}: must hold integers of up to 64 bits, not {values.dtype}")
-    if len(values) and int(values.min()) < 0:
-        raise InputError(f"{name}: {int(values.min())} is negative, 0 or more is allowed")
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 
 from layoutopt.base.numbers import unique
 from layoutopt.network.capacity.answer import State
-from layoutopt.network.capacity.fill import Rows
+from layoutopt.network.capacity.fill import Row, filled
 from layoutopt.network.capacity.pool import Pool, one_copy, worth
 from layoutopt.network.capacity.problem import Columns
 from layoutopt.network.problem import IntArray, Labelling
@@ -86,7 +86,7 @@ def _sums(to: ProgrammeWriter, row: IntArray, terms: IntArray, of: IntArray, low
     )
 
 
-def add_configurations(given: PlacementProgramme, values: IntArray, rows: Rows) -> None:
+def add_configurations(given: PlacementProgramme, values: IntArray, rows: list[Row]) -> None:
     """Add the configurations, all nodes on tiles, that a point of a programme stands for."""
     columns = given.columns
     m = len(columns.kind)
@@ -105,7 +105,7 @@ def add_configurations(given: PlacementProgramme, values: IntArray, rows: Rows) 
             names = unique(named).tolist()
             for name, tile in zip(names[len(names) - len(places) :], places, strict=True):
                 named[columns.labels[part] == name] = tile
-            rows.add(int(columns.kind[k]), many, named, columns.bytes[part])
+            rows.append((int(columns.kind[k]), many, named, columns.bytes[part]))
 
 
 def _coloured(table: IntArray, copies: int) -> list[tuple[list[int], int]]:
@@ -174,11 +174,11 @@ def node_programme(to: ProgrammeWriter, pool: Pool, kinds: list[int]) -> NodePro
     return NodeProgramme(each, copies, first, taking)
 
 
-def add_nodes(given: NodeProgramme, values: IntArray, rows: Rows) -> None:
+def add_nodes(given: NodeProgramme, values: IntArray, rows: list[Row]) -> None:
     """Add the configurations that a point of a programme over nodes stands for."""
     for kind, begin, (problem, size) in zip(given.kinds, given.first, given.copies, strict=True):
         x = values[begin : begin + problem.nodes * problem.labels].reshape(problem.nodes, -1)
-        rows.add(kind, 1, x.argmax(axis=1), size)
+        rows.append((kind, 1, x.argmax(axis=1), size))
 
 
 NODE_VARIABLES = 20_000
@@ -255,12 +255,12 @@ def _solve(
         most = None  # more than a programme that fits can be worth
     found = solve_programme(small, state.limits, most=most)
     if found.values is not None:
-        rows = Rows()
+        rows: list[Row] = []
         if listed is not None:
             add_configurations(listed, found.values, rows)
         if nodes is not None:
             add_nodes(nodes, found.values, rows)
-        state.offer(rows.filling())
+        state.offer(filled(rows))
     if found.infeasible:
         state.proved()
     elif found.bound is not None and state.value is not None and state.bound is not None:
@@ -314,12 +314,12 @@ def exhaust(state: State) -> None:
             return
         layers.append(states)
     if layers[-1]:
-        rows = Rows()
+        rows: list[Row] = []
         at = max(layers[-1], key=lambda room: layers[-1][room][0])
         for kind, states in zip(reversed(items), layers[:0:-1], strict=True):
             _, at, labels = states[at]
-            rows.add(kind, 1, np.array(labels, np.int64), sizes[kind])
-        state.offer(rows.filling())
+            rows.append((kind, 1, np.array(labels, np.int64), sizes[kind]))
+        state.offer(filled(rows))
     state.proved()
 
 

@@ -463,9 +463,7 @@ def solve_capacity(problem: CapacityProblem, limits: Limits) -> CapacityAnswer:
 
 def solve_state(state: State) -> CapacityAnswer:
     """Take one strategy after another until the answer is proved or good enough."""
-    need = int((state.pool.node_bytes * state.pool.copies).sum())
-    lacking = max(need - int(state.room.sum()), 0)
-    if lacking:
+    if (state.pool.node_bytes * state.pool.copies).sum() > state.room.sum():
         state.infeasible = Reason.BYTES
     for name, strategy in STRATEGIES.items():
         if state.done:
@@ -474,7 +472,7 @@ def solve_state(state: State) -> CapacityAnswer:
         strategy(state)
         state.seconds[name] = time.perf_counter() - started
         state.limits.report(f"capacity: {name}", state.value, state.bound)
-    return state.answer(lacking * state.pool.grain)
+    return state.answer()
 
 
 def sweep(

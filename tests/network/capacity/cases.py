@@ -123,7 +123,6 @@ def assert_sound(problem: CapacityProblem, answer: CapacityAnswer) -> None:
             np.add.at(used, labels, count * problem.bytes[nodes])
     assert total == answer.objective
     assert (used <= problem.capacity).all()
-    assert (used == answer.used).all()
 
 
 def large_case(seed: int) -> CapacityProblem:

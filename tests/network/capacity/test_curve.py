@@ -10,7 +10,6 @@ import pytest
 from layoutopt.base.limits import Limits, Stopped
 from layoutopt.network.capacity.solve import smallest_capacity, sweep
 from tests.network.capacity.cases import assert_sound, case, optimum, random_case
-from tests.support import refused
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -41,14 +40,9 @@ def test_curves(seed: int) -> None:
 
 
 def test_by_hand() -> None:
-    """Four copies of 3 bytes want tile 0, two nodes of 1 byte go anywhere: 12 bytes.
-
-    A capacity below nothing is an error of one line.
-    """
+    """Four copies of 3 bytes want tile 0, two nodes of 1 byte go anywhere: 12 bytes."""
     problem = case([0, 1], [4, 2], [3, 1], [0, 0], None, {(0, 0): 1})
     assert smallest_capacity(problem, Limits()) == (12, 12)
-    with refused("capacity: -1 is negative"):
-        sweep(problem, [-1], Limits())
 
 
 def test_without_time_the_range_is_told() -> None:

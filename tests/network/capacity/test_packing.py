@@ -7,7 +7,7 @@ import numpy as np
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status
 from layoutopt.network.capacity.answer import State
-from layoutopt.network.capacity.fill import Rows, best_fit, moved, packed, repaired
+from layoutopt.network.capacity.fill import best_fit, filled, moved, packed, repaired
 from layoutopt.network.capacity.pool import Pool, worth
 from layoutopt.network.capacity.problem import CapacityProblem
 from layoutopt.network.capacity.solve import solve_capacity
@@ -77,7 +77,7 @@ def test_what_fits_is_placed() -> None:
         for filling in (found, after):
             state = State(pool, problem.capacity, Limits())
             state.offer(filling)
-            assert_sound(problem, state.answer(0))
+            assert_sound(problem, state.answer())
         values = [int(worth(pool, each.columns) @ each.counts) for each in (found, after)]
         gains.append(values[1] - values[0])
     assert min(gains) >= 0
@@ -134,14 +134,14 @@ def test_nodes_move_to_where_they_are_worth_most() -> None:
 
 def moved_labels(pool: Pool, labels: list[int]) -> list[int]:
     """Return the labels of nodes after moves."""
-    rows = Rows()
+    rows = []
     for kind in range(pool.kinds):
         part = int(np.flatnonzero(pool.kind_of == kind)[0])
         nodes = np.flatnonzero(pool.parts.of == part)
-        rows.add(kind, 1, np.array(labels)[nodes], pool.problem.bytes[nodes])
+        rows.append((kind, 1, np.array(labels)[nodes], pool.problem.bytes[nodes]))
     state = State(pool, pool.problem.capacity, Limits())
-    state.offer(moved(pool, rows.filling(), pool.problem.capacity, Limits()))
-    found = state.answer(0).placement
+    state.offer(moved(pool, filled(rows), pool.problem.capacity, Limits()))
+    found = state.answer().placement
     assert found is not None
     after = np.zeros(len(labels), np.int64)
     after[found.nodes] = found.labels

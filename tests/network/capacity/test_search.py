@@ -8,7 +8,7 @@ import pytest
 from layoutopt.base.limits import Limits
 from layoutopt.network.capacity import search, solve
 from layoutopt.network.capacity.answer import State
-from layoutopt.network.capacity.fill import Rows
+from layoutopt.network.capacity.fill import Row, filled
 from layoutopt.network.capacity.pool import Pool
 from layoutopt.network.capacity.problem import Columns
 from layoutopt.network.capacity.search import add_configurations, programme
@@ -60,9 +60,9 @@ def test_slots_of_a_copy_are_on_different_tiles(seed: int) -> None:
         table[np.arange(slots), 1 + draw.permutation(tiles - 1)[:slots]] += 1
     point = np.concatenate([[copies], table[asked.slot, asked.tile]])
     assert to.finished().holds(point)
-    rows = Rows()
+    rows: list[Row] = []
     add_configurations(asked, point, rows)
-    found = rows.filling()
+    found = filled(rows)
     again = np.zeros_like(table)
     for row, count in zip(found.columns.labels.reshape(-1, slots + 1), found.counts, strict=True):
         assert row[0] == 0
