@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -95,7 +96,7 @@ class CostNetwork:
                 or unit <= 0
             ):
                 raise InputError(f"unit must be a positive number, got {unit!r}")
-            self._step = Fraction(unit)
+            self._step = Fraction(unit if isinstance(unit, Rational | Decimal) else float(unit))
         self._domains: dict[int, Domain] = {}
         self._nodes: dict[str, tuple[int, Domain]] = {}
         self._costs: dict[tuple[int, int], Fraction | int] = {}
@@ -221,13 +222,13 @@ class CostNetwork:
         Parameters
         ----------
         amounts
-            What labels of nodes use.
+            What labels of nodes use; amounts of one label, by its name and its number, add up.
         """
-        own = {}
+        own: defaultdict[tuple[int, int], Fraction | int] = defaultdict(int)
         for key, amount in _mapped(amounts, "amounts").items():
             if not (isinstance(key, tuple) and len(key) == 2):
                 raise InputError(f"an amount is of (node, label), got {key!r}")
-            own[self._label(*key)] = self._number(amount, f"of node {key[0]!r}")
+            own[self._label(*key)] += self._number(amount, f"of node {key[0]!r}")
         spans = spans_of([sorted({u for u, _ in own})])
         self._usages.append(_usage(own, spans, [self._limits(low, high)], [name]))
 
@@ -254,13 +255,13 @@ class CostNetwork:
         """
         intervals, usage = _mapped(intervals, "intervals"), _mapped(usage, "usage")
         live = {node: _intervals(node, spans) for node, spans in intervals.items()}
-        own: dict[tuple[int, int], Fraction | int] = {}
+        own: defaultdict[tuple[int, int], Fraction | int] = defaultdict(int)
         for node, amounts in usage.items():
             for label, amount in _by_label(amounts, f"usage of {node!r}"):
                 found = self._number(amount, f"of node {node!r}")
                 if found < 0:
                     raise InputError(f"node {node!r} uses {amount} of a window, less than nothing")
-                own[self._label(node, label)] = found
+                own[self._label(node, label)] += found
         every = [(self._node(node), *span) for node, spans in live.items() for span in spans]
         times, spans = span_windows(*np.array(every, np.int64).reshape(-1, 3).T)
         limits = [self._limits(None, limit)] * len(times)
@@ -673,6 +674,8 @@ def _intervals(node: str, spans: Any) -> list[tuple[int, int]]:
             or not all(isinstance(x, Integral) for x in span)
         ):
             raise InputError(f"node {node!r} is live from a whole number to another, got {span!r}")
+        if max(map(abs, span)) >= 2**62:
+            raise InputError(f"node {node!r} is live from {span[0]} to {span[1]}, not within 2^62")
         if span[1] < span[0]:
             raise InputError(f"node {node!r} is live from {span[0]} to {span[1]}, which is earlier")
     return [(int(a), int(b)) for a, b in every]
