@@ -68,7 +68,7 @@ def npz_bytes(network: Network) -> bytes:
         }
     made = BytesIO()
     try:
-        np.savez_compressed(made, allow_pickle=False, **found)
+        np.savez_compressed(made, **found)
     except UnicodeEncodeError as error:
         raise InputError(f"the network cannot be written ({error})") from None
     return made.getvalue()
