@@ -43,7 +43,9 @@ class _Stream:
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.file, self.name = file, name
-        self.text, self.at, self.before = b"", 0, 0
+        begin = file.read(len(files.BOM))
+        self.text, self.at = begin.removeprefix(files.BOM), 0
+        self.before = len(begin) - len(self.text)  # bytes before the text
 
     def fault(self, what: str) -> InputError:
         """Return the error that says what is wrong at this place."""

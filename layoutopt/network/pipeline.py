@@ -281,6 +281,7 @@ def _violations(
     """Yield sets of nodes, by number, whose labels rules do not allow together."""
     place = {name: u for u, name in enumerate(network.nodes)}
     named = {name: network.label_name(u, labels[u]) for name, u in place.items()}
+    sizes = network.sizes
     for rule in rules:
         what = f"rule {getattr(rule, '__name__', repr(rule))!r}"
         try:
@@ -293,7 +294,7 @@ def _violations(
                 why = f"unknown node {unknown[0]!r}" if unknown else "an empty set of nodes"
                 raise InputError(f"{what} yields {why}")
             numbers = tuple(sorted({place[name] for name in nodes}))
-            fresh = [network.nodes[u] for u in numbers if labels[u] >= network.sizes[u]]
+            fresh = [network.nodes[u] for u in numbers if labels[u] >= sizes[u]]
             if fresh:
                 raise InputError(f"{what} yields node {fresh[0]!r}, whose label is fresh")
             yield numbers

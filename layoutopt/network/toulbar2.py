@@ -187,9 +187,9 @@ class _Cfn:
         self.sense: Literal["min", "max"] = "min" if bound[0] == "<" else "max"
         self.step = Decimal(1).scaleb(-len(bound.partition(".")[2]))
         self.bound = None if bound[1:] in INFINITE else Fraction(exact_decimal(bound[1:]))
-        self.variables = [*self._variables(parts.get("variables", ()))]
+        self.variables = [*self._variables(_many(parts, "variables"))]
         self.number = {name: u for u, (name, _) in enumerate(self.variables)}
-        given = parts.get("functions", ())
+        given = _many(parts, "functions")
         numbered = [(f"function {k}", entry) for k, entry in enumerate(given)]
         self.functions = given if isinstance(given, tuple) else numbered
 
@@ -284,6 +284,14 @@ def _object(tree: Tree, what: str) -> dict[str, Tree]:
     if len(members) < len(tree):
         raise InputError(f"{what} has a name twice")
     return members
+
+
+def _many(parts: dict[str, Tree], what: str) -> Tree:
+    """Return members of the file with names, or without."""
+    tree = parts.get(what, ())
+    if isinstance(tree, str):
+        raise InputError(f"{what} must be an object or a list")
+    return tree
 
 
 def _listed(tree: Tree, what: str) -> list[Tree]:
@@ -386,7 +394,7 @@ def parse_uai(raw: bytes, digits: int = 6) -> Network:
     labelling of least cost is the likeliest, but for this rounding.  Functions of three variables
     or more are refused.
     """
-    places = least("digits", digits, 0)
+    places = least("digits", digits, 0, 2**10)
     step, context = Decimal(1).scaleb(-places), Context(prec=40 + places, rounding=ROUND_HALF_EVEN)
 
     @cache
