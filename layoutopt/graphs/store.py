@@ -274,7 +274,12 @@ class GraphStore:
             self._number[old] = i
             raise InputError(f"op {old!r} cannot be named {name!r}: {error.reason}") from None
         self._number[name] = i
+        before = [*map(self.tensor_name, self.op_outputs[i])]
         self.ops[i] = replace(self.ops[i], id=name)
+        if self.tile_memory is not None:
+            new = dict(zip(before, map(self.tensor_name, self.op_outputs[i]), strict=True))
+            widths = {new.get(x, x): n for x, n in self.tile_memory.element_bytes.items()}
+            self.tile_memory = replace(self.tile_memory, element_bytes=widths)
         for j in {j for t in self.op_outputs[i] for j, _ in self._readers_of(t)}:
             names = tuple(map(self.tensor_name, self.op_inputs[j]))
             self.ops[j] = replace(self.ops[j], inputs=names)

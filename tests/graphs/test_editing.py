@@ -13,6 +13,7 @@ import pytest
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
+from layoutopt.tiles.memory import TileMemory
 from tests.support import refused
 
 
@@ -136,6 +137,14 @@ class TestRename:
             with refused(f"unknown tensor '{name}'"):
                 graph.inputs(name)
             assert graph.sink((1,), name=name).name == name
+
+    def test_bytes_follow_a_name(self) -> None:
+        """What an element of a tensor takes is not lost with the tensor's name."""
+        graph = small()
+        graph.tile_memory = TileMemory(4, 64, element_bytes={"x": 2, "b:1": 8, "default": 1})
+        graph.rename("x", "first")
+        graph.rename("b", "barrier")
+        assert graph.tile_memory.element_bytes == {"first": 2, "barrier:1": 8, "default": 1}
 
     def test_random_graphs(self) -> None:
         """With every op renamed, the file of a graph still describes that graph."""
