@@ -69,7 +69,8 @@ def _linear(axis: ChartAxis, values: Sequence[float]) -> Scale:
         low, high = low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2
     step = _nice((high - low) / TICKS)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    ticks = [round(i * step, 12) for i in range(first, last + 1)]
+    digits = 12 - math.floor(math.log10(step))
+    ticks = [round(i * step, digits) for i in range(first, last + 1)]
     low = ticks[0] if axis.low is None else low
     high = ticks[-1] if axis.high is None else high
     inside = [tick for tick in ticks if low - step / 1e6 <= tick <= high + step / 1e6]

@@ -64,10 +64,16 @@ GAP = ChartAxis("gap between score and bound, relative to the score", log=True, 
 
 def progress_charts(trace: Sequence[Point]) -> list[str]:
     """Return charts of score and bound, and of the gap, over time; none without two points."""
-    known = [point for point in trace if point[1:] != (None, None)]
+    every = [(seconds, _drawable(score), _drawable(bound)) for seconds, score, bound in trace]
+    known = [point for point in every if point[1:] != (None, None)]
     if len({seconds for seconds, _, _ in known}) < 2:
         return []
     return [drawn for drawn in (_both(known), _gap(known)) if drawn]
+
+
+def _drawable(value: float | None) -> float | None:
+    """Return a value, None if differences of such numbers may be infinite."""
+    return value if value is not None and abs(value) < 1e150 else None
 
 
 def _both(known: Sequence[Point]) -> str:
