@@ -191,7 +191,7 @@ def number(value: Decimal | float | None) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
+        return f"{value:,.6g}" if abs(value) < 999_999.5 else f"{value:,.0f}"
     text = f"{value:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
