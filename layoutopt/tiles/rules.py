@@ -184,6 +184,8 @@ def _taken(
     indices: Sequence[Array],
 ) -> TileMap:
     """Return the tiles of the elements of a tensor whose index along each axis is in a list."""
+    if math.prod(map(len, indices)) and not math.prod(shape):
+        raise InputError(f"a tensor of {list(shape)} has no first element")
     whole = tile_map(shape, memory, rule)
     if [n for n in whole.shape if n != 1] == [n for n in shape if n != 1]:
         return _by_axis(whole, shape, indices)
@@ -344,9 +346,6 @@ def reduction(
     ones = [1 if a in reduced else n for a, n in enumerate(large)]
     if list(shape) not in (kept, ones):
         raise InputError(f"shape {list(shape)} does not fit; {kept} or {ones} is needed")
-    # The first element of nothing is none, so an empty range needs an empty result.
-    if math.prod(shape) and not math.prod(large):
-        raise InputError(f"of {list(large)} nothing is reduced, so there is no first element")
     return _taken(large, memory, rule, [np.arange(n) for n in ones])
 
 
