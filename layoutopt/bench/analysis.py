@@ -264,7 +264,7 @@ def _changes(old: list[Row], new: list[Row], noise: float) -> Iterator[BatchChan
             yield BatchChange(*task, what, str(low), str(high), (high > low) == upwards, size)
     if a == b and a != FAILED:
         times = [row.seconds for row in old], [row.seconds for row in new]
-        was, now = map(median, times)
+        was, now = (max(median(own), 1e-6) for own in times)
         if abs(now - was) > LEAST and max(was / now, now / was) > noise_factor(*times, noise):
             yield BatchChange(*task, "seconds", f"{was:.3f}", f"{now:.3f}", now < was, now / was)
 

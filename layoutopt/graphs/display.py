@@ -497,8 +497,9 @@ def draw(
     if tensors is None:
         chosen: Sequence[int] = range(len(graph.shapes))
     else:
-        named = [tensors] if isinstance(tensors, str | Tensor) else tensors
-        chosen = sorted({graph.number(t) for t in named})
+        if isinstance(tensors, str | Tensor) or not isinstance(tensors, Iterable):
+            tensors = [tensors]
+        chosen = sorted({graph.number(t) for t in tensors})
     if layouts is not None:
         layouts = layouts_in(layouts, "layouts")
     if len(chosen) > TENSORS:

@@ -216,7 +216,7 @@ Stripes: TypeAlias = Sequence[tuple[int, int, int]]
 
 
 def kept(n: int, stripes: Stripes) -> NDArray[np.int64]:
-    """Return a mask of the indices ``0 .. n-1`` that all stripes keep."""
+    """Return the indices ``0 .. n-1`` that all stripes keep."""
     indices = np.arange(n)
     inner = indices
     for on, off, phase in stripes:

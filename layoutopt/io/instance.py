@@ -143,7 +143,7 @@ def tile_memory(which: str | Path, **overrides: Any) -> TileMemory:
     319488
     """
     path = Path(which)
-    if which in PRESETS:
+    if str(which) in PRESETS:
         memory = PRESETS[str(which)]
     elif not path.suffix and not path.exists():
         known = ", ".join(PRESETS)

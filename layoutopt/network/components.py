@@ -73,7 +73,8 @@ def strong_components(nodes: int, arcs: NDArray[Any]) -> NDArray[Any]:
     """Return the strongly connected component of each node; arcs have shape ``(m, 2)``."""
     if nodes <= FEW:
         table = reachable(nodes, arcs)
-        return np.where(table & table.T, np.arange(nodes), nodes).min(axis=1, initial=nodes)
+        names = np.where(table & table.T, np.arange(nodes), nodes)
+        return np.asarray(names.min(axis=1, initial=nodes))
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
