@@ -68,8 +68,7 @@ def grains() -> Graph:
 def hooked() -> Graph:
     """Return a normalisation whose output lies where its input does, on tiles that are full."""
     graph = Graph(
-        "hooked",
-        "what a barrier makes lies where its input does, which two tensors want elsewhere",
+        "hooked", "what a barrier makes lies where its input does, which two tensors want elsewhere"
     )
     x, bias = graph.sink((8,), name="x"), graph.sink((8,), name="bias")
     normed = graph.barrier([x], (8,), hook="normalisation", name="normed")

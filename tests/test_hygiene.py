@@ -185,9 +185,7 @@ def test_what_is_clean_is_not_seen(tmp_path: Path) -> None:
 
 
 def test_no_command_opens_a_connection(
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With sockets that cannot be made, everything works as before."""
 

@@ -104,8 +104,4 @@ def test_a_gap_to_a_score_of_zero_is_not_shown() -> None:
         ["-", "-", "0"],
         ["2100.00%", "2100.00%", "-"],
     ]
-    assert [ratio(0.0, Decimal(0)), ratio(1e11, Decimal(0)), ratio(0.5)] == [
-        "0",
-        "-",
-        "50.00%",
-    ]
+    assert [ratio(0.0, Decimal(0)), ratio(1e11, Decimal(0)), ratio(0.5)] == ["0", "-", "50.00%"]

@@ -163,10 +163,7 @@ def compared(asked: Question, heuristics: list[str]) -> str:
 
 
 def _computes_else(
-    graph: ConversionGraph,
-    conversion: Conversion,
-    given: dict[str, Any],
-    before: dict[str, Any],
+    graph: ConversionGraph, conversion: Conversion, given: dict[str, Any], before: dict[str, Any]
 ) -> str:
     """Return in what the new graph computes something else; freed outputs may be permuted."""
     after = run_conversion(conversion, given)

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 NEWEST = 23
 """The newest operator set that exporters write."""
 
-TRANSLATORS = (
-    ("torchscript", 17),
-    ("dynamo", 20),
-    ("tf2onnx", 17),
-    ("tf2onnx, not optimised", 17),
-)
+TRANSLATORS = (("torchscript", 17), ("dynamo", 20), ("tf2onnx", 17), ("tf2onnx, not optimised", 17))
 """Exporters, each with the operator set in which it writes."""
 
 PYTORCH = (

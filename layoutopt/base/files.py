@@ -209,10 +209,7 @@ def _packing(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO]:
 
 
 def decode(
-    decoder: msgspec.json.Decoder[Decoded],
-    raw: bytes,
-    file: str,
-    allowed: dict[str, Sequence[str]],
+    decoder: msgspec.json.Decoder[Decoded], raw: bytes, file: str, allowed: dict[str, Sequence[str]]
 ) -> Decoded:
     """Decode JSON bytes; errors name the file, and a JSON path or line and column.
 

@@ -208,9 +208,5 @@ def mebibytes(row: Row) -> str:
     return "-" if row.peak_bytes is None else f"{row.peak_bytes >> 20:,}"
 
 
-EXPORTS: dict[str, Callable[..., bytes]] = {
-    "csv": to_csv,
-    "json": to_json,
-    "markdown": to_markdown,
-}
+EXPORTS: dict[str, Callable[..., bytes]] = {"csv": to_csv, "json": to_json, "markdown": to_markdown}
 """Writers of rows by format."""

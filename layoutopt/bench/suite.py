@@ -236,8 +236,7 @@ def _name(path: Path, folder: Path) -> str:
     name = path.relative_to(folder).as_posix() if inside else path.name
     name = re.sub(r"^(\.\./)+", "", name)
     return next(
-        (name.removesuffix(end) for end in (".json.gz", *SUFFIXES) if name.endswith(end)),
-        name,
+        (name.removesuffix(end) for end in (".json.gz", *SUFFIXES) if name.endswith(end)), name
     )
 
 

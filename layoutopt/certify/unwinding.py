@@ -29,14 +29,7 @@ from layoutopt.certificate.pairwise import Pairwise
 from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.sums import CertifiedBox
 from layoutopt.certificate.unwinding import Checker
-from layoutopt.certify.copies import (
-    Components,
-    Copies,
-    NumberedLocations,
-    Tracer,
-    decided,
-    join_on,
-)
+from layoutopt.certify.copies import Components, Copies, NumberedLocations, Tracer, decided, join_on
 from layoutopt.io.certificate import FORMAT, document_of
 from layoutopt.io.instance import known_hash
 from layoutopt.lowering.elements.groups import find_cycles, find_groups

@@ -141,8 +141,7 @@ class Overrides:
     """Options that override those of suites."""
 
     solver: Annotated[
-        list[str] | None,
-        option("NAME", "Solver, instead of those of the suites; repeatable."),
+        list[str] | None, option("NAME", "Solver, instead of those of the suites; repeatable.")
     ] = None
     time_limit: Annotated[
         float | None, option("SECONDS", "Time limit of each solve, instead of that of the suites.")
@@ -300,8 +299,7 @@ def show(
     output: options.Output = None,
     html: options.Html = None,
     plot: Annotated[
-        str | None,
-        option("profile|time|gap|trace", "Kind of the picture; profile by default."),
+        str | None, option("profile|time|gap|trace", "Kind of the picture; profile by default.")
     ] = None,
     svg: options.Svg = None,
     png: options.Png = None,
@@ -362,18 +360,15 @@ def diff(
         Path | None, argument("AFTER", "A second store; the same one by default.")
     ] = None,
     version: Annotated[
-        list[str] | None,
-        option("VERSION", "Version of both sides; given twice: before and after."),
+        list[str] | None, option("VERSION", "Version of both sides; given twice: before and after.")
     ] = None,
     machine: Annotated[
-        list[str] | None,
-        option("MACHINE", "Machine of both sides; given twice: before and after."),
+        list[str] | None, option("MACHINE", "Machine of both sides; given twice: before and after.")
     ] = None,
     solver: Solvers = None,
     instance: Instances = None,
     noise: Annotated[
-        float | None,
-        option("FACTOR", "Smallest ratio of times that counts as a change.", min=1),
+        float | None, option("FACTOR", "Smallest ratio of times that counts as a change.", min=1)
     ] = None,
 ) -> int:
     """Compare two runs: what became better or worse, beyond noise."""

@@ -27,8 +27,7 @@ SHOWN = 20  # number of violations shown
 def command(
     instance: options.InstancePath,
     result: Annotated[
-        Path | None,
-        argument("RESULT", "A result (.json, .json.gz), or a converted model (.onnx)."),
+        Path | None, argument("RESULT", "A result (.json, .json.gz), or a converted model (.onnx).")
     ] = None,
     certificate: Annotated[
         Path | None,

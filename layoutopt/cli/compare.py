@@ -31,10 +31,7 @@ def command(
     instances: options.InstancePaths,
     solver: Annotated[
         list[str] | None,
-        option(
-            "NAME",
-            f"Repeatable; 'all' stands for every built-in one.  {options.SOLVER_NAMES}",
-        ),
+        option("NAME", f"Repeatable; 'all' stands for every built-in one.  {options.SOLVER_NAMES}"),
     ] = None,
     *,
     search: options.Search,

@@ -45,8 +45,7 @@ class ConversionOptions:
     costs: Annotated[
         Path | None,
         option(
-            "FILE",
-            "TOML file with the measured time of each op in each layout, and of transforms.",
+            "FILE", "TOML file with the measured time of each op in each layout, and of transforms."
         ),
     ] = None
     objective: Annotated[
@@ -63,8 +62,7 @@ class ConversionOptions:
         bool, flag("Allow inputs and outputs of the model to change their layouts.", "--free-io")
     ] = False
     microsoft: Annotated[
-        bool,
-        flag("Allow matrix products to become FusedMatMul of com.microsoft.", "--microsoft"),
+        bool, flag("Allow matrix products to become FusedMatMul of com.microsoft.", "--microsoft")
     ] = False
 
     def arguments(self) -> dict[str, Any]:

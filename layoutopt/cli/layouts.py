@@ -26,8 +26,7 @@ Dialect = Annotated[
 ]
 Shape = Annotated[str, argument("SHAPE", "Sizes in logical order, such as 1,32,7,7.")]
 Logical = Annotated[
-    str | None,
-    option("AXES", "Names of the axes in the order of SHAPE, such as NCHW or OIHW."),
+    str | None, option("AXES", "Names of the axes in the order of SHAPE, such as NCHW or OIHW.")
 ]
 Bytes = Annotated[
     int, option("N", "Bytes of an element, for alignment and sizes.", "--element-bytes")

@@ -182,8 +182,7 @@ Certificate = Annotated[
     Path | None, option("FILE", "Write a certificate that `check` verifies without a solver.")
 ]
 NoSeconds = Annotated[
-    bool,
-    flag("Omit measured times, so that equal runs write identical files.", "--no-seconds"),
+    bool, flag("Omit measured times, so that equal runs write identical files.", "--no-seconds")
 ]
 Overwrite = Annotated[bool, flag("Replace an existing output file.", "--overwrite")]
 Barriers = Annotated[
@@ -323,9 +322,7 @@ class OutputFiles:
         return not self.quiet and "-" not in map(str, self.given.values())
 
     def write(
-        self,
-        makers: Mapping[str, Callable[[], bytes | None]],
-        text: Callable[[], str] = str,
+        self, makers: Mapping[str, Callable[[], bytes | None]], text: Callable[[], str] = str
     ) -> None:
         """Write the files for which there are makers, then print the text; all are attempted.
 

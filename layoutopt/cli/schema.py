@@ -24,8 +24,7 @@ def command(
         Format, argument("instance|result|network", "File format; instance by default.")
     ] = Format.INSTANCE,
     output: Annotated[
-        Path | None,
-        option("FILE", "File to write; standard output by default.", "--output", "-o"),
+        Path | None, option("FILE", "File to write; standard output by default.", "--output", "-o")
     ] = None,
     overwrite: options.Overwrite = False,
 ) -> int:

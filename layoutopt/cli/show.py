@@ -40,8 +40,7 @@ class By(StrEnum):
 def command(
     path: Annotated[Path, argument("INSTANCE|RESULT", "An instance, an ONNX model or a result.")],
     instance: Annotated[
-        Path | None,
-        option("INSTANCE", "The instance of the result, needed to draw its layouts."),
+        Path | None, option("INSTANCE", "The instance of the result, needed to draw its layouts.")
     ] = None,
     output: options.Output = None,
     svg: options.Svg = None,

@@ -48,11 +48,7 @@ def random_views(
 
 
 def _view(
-    graph: Graph,
-    draw: random.Random,
-    x: Tensor,
-    found: list[Tensor],
-    largest: int,
+    graph: Graph, draw: random.Random, x: Tensor, found: list[Tensor], largest: int
 ) -> Tensor:
     """Add a view of a matrix, which is again one."""
     rows, columns = x.shape

@@ -48,10 +48,7 @@ class InstanceDocument(Struct, frozen=True, forbid_unknown_fields=True, omit_def
 def parse_instance(raw: bytes, file: str = "") -> Graph:
     """Parse the bytes of an instance file; errors say where."""
     document = files.decode(
-        msgspec.json.Decoder(InstanceDocument),
-        raw,
-        file,
-        {".type": OP_TYPES, ".format": [FORMAT]},
+        msgspec.json.Decoder(InstanceDocument), raw, file, {".type": OP_TYPES, ".format": [FORMAT]}
     )
     if not document.ops:
         raise InputError("the graph has no ops", "$.ops", file)

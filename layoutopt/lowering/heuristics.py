@@ -353,11 +353,7 @@ SHARE = 0.5  # share of the time that is left for boxes: their layouts are to be
 
 
 def choose(
-    graph: GraphStore,
-    solver: Entry,
-    limits: Limits,
-    given: FixedElements,
-    large: int = LARGE,
+    graph: GraphStore, solver: Entry, limits: Limits, given: FixedElements, large: int = LARGE
 ) -> LayoutDict | None:
     """Return the layouts that a heuristic chooses; ``None`` if a tile memory is too small for them.
 

@@ -32,12 +32,7 @@ from layoutopt.lowering.elements.groups import (
     key_of,
     sources_of,
 )
-from layoutopt.lowering.elements.kinds import (
-    GroupKind,
-    memory_needed,
-    pieces_of,
-    reduce_kind,
-)
+from layoutopt.lowering.elements.kinds import GroupKind, memory_needed, pieces_of, reduce_kind
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
 
 

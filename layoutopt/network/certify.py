@@ -85,11 +85,7 @@ def certify(
 
 
 def _optimality(
-    stated: StatedNetwork,
-    labels: list[int],
-    limits: Limits,
-    network: Network,
-    proof: Proof | None,
+    stated: StatedNetwork, labels: list[int], limits: Limits, network: Network, proof: Proof | None
 ) -> dict[str, Any]:
     """Return a claim of a labelling and a bound."""
     given, cost = stated.problem(), stated.cost(labels)

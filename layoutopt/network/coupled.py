@@ -461,12 +461,7 @@ class _Part(_Solver):
     """A few nodes of a problem, and their rows; all others keep their labels."""
 
     def __init__(
-        self,
-        work: Work,
-        rows: RowSet,
-        labels: Sequence[int],
-        nodes: Sequence[int],
-        limits: Limits,
+        self, work: Work, rows: RowSet, labels: Sequence[int], nodes: Sequence[int], limits: Limits
     ) -> None:
         self.given, self.rows = part_of(work, nodes, labels), rows
         self.log, self.ascended, self.pricings, self.limits = None, False, 0, limits

@@ -192,11 +192,7 @@ class _Bucket(NamedTuple):
 
 
 def branch_and_bound(
-    widths: Mapping[int, int],
-    factors: Iterable[Factor],
-    worth: int,
-    limits: Limits,
-    most: int,
+    widths: Mapping[int, int], factors: Iterable[Factor], worth: int, limits: Limits, most: int
 ) -> SearchResult:
     """Look for a labelling that costs less than ``worth``.
 

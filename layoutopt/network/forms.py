@@ -9,12 +9,7 @@ import numpy as np
 
 from layoutopt.network.components import components
 from layoutopt.network.network import Array, Domain, Network
-from layoutopt.network.problem import (
-    exact_integers,
-    merge_parallel,
-    own_fresh,
-    restored_names,
-)
+from layoutopt.network.problem import exact_integers, merge_parallel, own_fresh, restored_names
 
 
 @dataclass(frozen=True, eq=False)

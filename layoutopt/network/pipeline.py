@@ -20,15 +20,7 @@ from layoutopt.network.builder import CostNetwork, Label, listed
 from layoutopt.network.components import components
 from layoutopt.network.coupled import coupled
 from layoutopt.network.forms import merge_ties, take
-from layoutopt.network.network import (
-    Array,
-    CostAnswer,
-    CostTable,
-    Network,
-    Proof,
-    Usage,
-    spans_of,
-)
+from layoutopt.network.network import Array, CostAnswer, CostTable, Network, Proof, Usage, spans_of
 from layoutopt.network.problem import (
     Labelling,
     exact_integers,

@@ -160,11 +160,7 @@ class _Reader:
             self.graph.output(*(value.name for value in proto.output))
 
     def _roots(
-        self,
-        scope: str,
-        proto: GraphProto,
-        known: GraphProto,
-        constants: Mapping[str, Constant],
+        self, scope: str, proto: GraphProto, known: GraphProto, constants: Mapping[str, Constant]
     ) -> None:
         """Add inputs, what must stay as it is, and constants."""
         own = {x.name for x in proto.input}

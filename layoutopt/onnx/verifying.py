@@ -60,10 +60,7 @@ def _fault(before: ModelProto, after: ModelProto) -> str:
     return ""
 
 
-REFUSED = (
-    "Mismatch between number of inferred and declared dimensions",
-    "Invalid attribute perm",
-)
+REFUSED = ("Mismatch between number of inferred and declared dimensions", "Invalid attribute perm")
 """What ONNX says of branches of other ranks and of transposes of them; runtimes load neither."""
 
 

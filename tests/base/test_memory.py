@@ -10,13 +10,7 @@ import pytest
 from layoutopt import Limits, Stopped, memory_limit
 from layoutopt.base import limits as base_limits
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import (
-    available_memory,
-    memory_full,
-    memory_taken,
-    parse_memory,
-    require,
-)
+from layoutopt.base.limits import available_memory, memory_full, memory_taken, parse_memory, require
 from tests.support import refused
 
 GIB = 2**30

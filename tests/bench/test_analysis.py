@@ -8,12 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from layoutopt.bench.analysis import (
-    BatchChange,
-    difference,
-    shifted_mean,
-    summaries,
-)
+from layoutopt.bench.analysis import BatchChange, difference, shifted_mean, summaries
 from layoutopt.bench.row import Row, select, side
 from tests.bench.support import failed, row
 from tests.support import refused

@@ -77,5 +77,5 @@ def test_tables_say_what_rows_say() -> None:
         row(instance="random-views-ops=16-size=4", size=size),
     ]
     assert results.random_views(views).splitlines()[2:] == [
-        "| 16 | 1 optimal, 0.25, 0.25, 1,024 | 1 optimal, 1 feasible, 0.50, 0.75, 1,024 |",
+        "| 16 | 1 optimal, 0.25, 0.25, 1,024 | 1 optimal, 1 feasible, 0.50, 0.75, 1,024 |"
     ]

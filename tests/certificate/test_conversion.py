@@ -11,14 +11,7 @@ from typing import Any
 import pytest
 
 from layoutopt.certificate.bounds import bound
-from layoutopt.certificate.conversion import (
-    folded,
-    problem,
-    score,
-    stated,
-    verify,
-    weigh,
-)
+from layoutopt.certificate.conversion import folded, problem, score, stated, verify, weigh
 from layoutopt.certificate.refused import Refused
 from tests.certificate.problems import apply, cases, refused
 

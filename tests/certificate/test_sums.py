@@ -11,14 +11,7 @@ from typing import Any
 import pytest
 
 from layoutopt.certificate.refused import Refused
-from layoutopt.certificate.sums import (
-    EXPONENTS,
-    MOST,
-    CertifiedBox,
-    Sums,
-    disjoint,
-    read_boxes,
-)
+from layoutopt.certificate.sums import EXPONENTS, MOST, CertifiedBox, Sums, disjoint, read_boxes
 
 
 def members(box: CertifiedBox) -> list[tuple[int, ...]]:

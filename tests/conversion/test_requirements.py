@@ -65,8 +65,7 @@ def test_unknown_ranks_satisfy_nothing_but_any() -> None:
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 40)), min_size=2, max_size=4),
-    st.data(),
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 40)), min_size=2, max_size=4), st.data()
 )
 def test_known_divisors_divide(dims: list[tuple[int, int]], data: st.DataObject) -> None:
     """Whatever an unknown size is, the stride is a multiple of what is said of it."""

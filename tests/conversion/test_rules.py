@@ -283,11 +283,7 @@ def test_other_ways_to_run_agree(case: Case) -> None:
 
 
 def compare(
-    case: Case,
-    op: Op,
-    arrays: Sequence[Array | None],
-    before: Sequence[Array],
-    changed: Remapped,
+    case: Case, op: Op, arrays: Sequence[Array | None], before: Sequence[Array], changed: Remapped
 ) -> None:
     """Run an op again, for operands in their new order, and hold it against its results."""
     count, inputs, outputs = len(op.inputs), changed.inputs or (), changed.outputs or ()

@@ -207,8 +207,7 @@ def given(layouts: Any) -> Any:
 
 
 PAIR = stated(
-    [[3, None], [0, -2, 5]],
-    [(0, 1, [[1, 2, None], [0, 0, 0]]), (1, 0, [[7, 0], [9, 0], [0, 0]])],
+    [[3, None], [0, -2, 5]], [(0, 1, [[1, 2, None], [0, 0, 0]]), (1, 0, [[7, 0], [9, 0], [0, 0]])]
 )
 """Two edges, one in each direction."""
 

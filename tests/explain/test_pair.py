@@ -16,15 +16,7 @@ from typing import Any
 
 import pytest
 
-from layoutopt import (
-    Graph,
-    PairExplanation,
-    UnwindingResult,
-    evaluate,
-    explain_pair,
-    read,
-    unwind,
-)
+from layoutopt import Graph, PairExplanation, UnwindingResult, evaluate, explain_pair, read, unwind
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Status

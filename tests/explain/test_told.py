@@ -81,10 +81,7 @@ def test_json() -> None:
     assert [told[name] for name in numbers] == [1, 2, 0, 2, 7, 2, 5, 2]
     assert (told["threshold"], told["threshold_more"]) == (5, 2)
     assert told["changes"][0] == {"a": "r", "b": "c", "value": 5, "before": 1, "after": 0}
-    assert {(pair["a"], pair["b"]) for pair in told["smallest"]} == {
-        ("l", "b"),
-        ("r", "c"),
-    }
+    assert {(pair["a"], pair["b"]) for pair in told["smallest"]} == {("l", "b"), ("r", "c")}
     assert told["layouts"] == {"x": [["a", 0, 0, [[2, 1, 1]]]]}
     assert told["most_proved"] is told["smallest_proved"] is True
     unknown = replace(found, threshold=Fraction(10, 3), smallest=None, most=None)

@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutopt.graphs import ops
-from layoutopt.graphs.ops import (
-    Kind,
-    broadcast,
-    count_kept,
-    dominates,
-    kept,
-)
+from layoutopt.graphs.ops import Kind, broadcast, count_kept, dominates, kept
 from layoutopt.graphs.unwinding import Graph
 from tests.support import refused
 

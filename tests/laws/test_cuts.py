@@ -14,12 +14,7 @@ from layoutopt.base.result import Result
 from layoutopt.network import CostTable, Domain, Network, cuts
 from layoutopt.network.builder import CostRows as Given
 from layoutopt.network.costs.work import Infeasible
-from layoutopt.network.cuts import (
-    best_of_two,
-    cuttable,
-    roof,
-    two_labels,
-)
+from layoutopt.network.cuts import best_of_two, cuttable, roof, two_labels
 from layoutopt.network.elimination import eliminate
 from layoutopt.network.problem import Labelling
 from tests.laws.reductions import APART, TRIANGLE, problems

@@ -148,10 +148,7 @@ def test_against_onnx(autopad: Any, groups: int) -> None:
         node.attribute.append(onnx.helper.make_attribute("auto_pad", PADS[autopad]))
     value = onnx.helper.make_tensor_value_info
     graph = onnx.helper.make_graph(
-        [node],
-        "conv",
-        [value("x", 1, (2, 8, 11, 13)), value("w", 1, shape)],
-        [value("y", 1, None)],
+        [node], "conv", [value("x", 1, (2, 8, 11, 13)), value("w", 1, shape)], [value("y", 1, None)]
     )
     inferred = onnx.shape_inference.infer_shapes(onnx.helper.make_model(graph), strict_mode=True)
     sizes = [d.dim_value for d in inferred.graph.output[0].type.tensor_type.shape.dim]

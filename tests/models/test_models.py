@@ -101,8 +101,7 @@ def test_large_values_are_counted_in_their_unit() -> None:
 
 
 @pytest.mark.skipif(
-    shutil.which("minizinc") is None,
-    reason="the minizinc command is not on this machine",
+    shutil.which("minizinc") is None, reason="the minizinc command is not on this machine"
 )
 def test_minizinc_that_fails_is_no_optimum() -> None:
     """Values beyond the solver's integers are an error, not a wrong number."""

@@ -13,13 +13,7 @@ from layoutopt.base.limits import Limits, Progress, Stopped
 from layoutopt.network.components import reachable
 from layoutopt.network.problem import Labelling
 from layoutopt.network.solvers.formulation import by_cpsat, by_highs, indicators
-from tests.support import (
-    Edges,
-    hard_problem,
-    labelling,
-    optimum,
-    random_problem,
-)
+from tests.support import Edges, hard_problem, labelling, optimum, random_problem
 
 PAIR: Edges = {(0, 1): 4}
 
@@ -28,11 +22,7 @@ def problems(count: int) -> Iterator[Labelling]:
     """Yield small random problems, some with order rules."""
     for seed in range(count):
         yield random_problem(
-            seed,
-            4,
-            negative=seed % 2 == 0,
-            bans=seed % 3 == 0,
-            barriers=seed % 4 and 2 + seed % 2,
+            seed, 4, negative=seed % 2 == 0, bans=seed % 3 == 0, barriers=seed % 4 and 2 + seed % 2
         )
 
 

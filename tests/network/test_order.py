@@ -17,12 +17,7 @@ from layoutopt.network import problem as problem_module
 from layoutopt.network.components import components
 from layoutopt.network.heuristics.frame import OrderChoices, choices_of
 from layoutopt.network.heuristics.frame import allowed as keeps
-from layoutopt.network.parts import (
-    Arc,
-    OrderCut,
-    best_order,
-    solve,
-)
+from layoutopt.network.parts import Arc, OrderCut, best_order, solve
 from layoutopt.network.problem import Labelling, Precedence, split, without
 from tests.support import (
     allowed,

@@ -112,10 +112,7 @@ def test_inputs_are_drawn_in_another_way_where_a_network_does_not_run(name: str)
 
 
 NEVER = {
-    "an op that is not known": (
-        "g (float[2,3] x) => (float[2,3] y) { y = my.Twist(x) }",
-        "Twist",
-    ),
+    "an op that is not known": ("g (float[2,3] x) => (float[2,3] y) { y = my.Twist(x) }", "Twist"),
     "an index that is never there": (
         """g (float[2,3] x) => (float[1,3] y) {
         i = Constant<value = int64[1] {7}>() j = Abs(i) y = Gather(x, j) }""",
@@ -193,8 +190,7 @@ ENDLESS = """g (float[2,3] x) => (float[2,3] y) {
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [(CRASH, r"crashed \(SIGSEGV\)"), (ENDLESS, "took longer than .* s")],
+    ("text", "reason"), [(CRASH, r"crashed \(SIGSEGV\)"), (ENDLESS, "took longer than .* s")]
 )
 def test_a_crash_of_onnxruntime_is_a_note(
     text: str, reason: str, monkeypatch: pytest.MonkeyPatch

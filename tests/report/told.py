@@ -11,9 +11,7 @@ from benchmarks.figures import FIGURES
 from layoutopt import Comparison, Graph, UnwindingResult, compare, unwind
 from layoutopt.bench.row import Row
 from layoutopt.pictures.chart import ChartAxis, scale
-from layoutopt.report.batch import (
-    runs,
-)
+from layoutopt.report.batch import runs
 from layoutopt.report.layouts import around
 from tests.examples.graphs import graph_of
 from tests.report.samples import batch, empty, many, nothing, row

@@ -252,10 +252,7 @@ def slow_grid(shape: tuple[int, ...], blocks: tuple[int, ...], first: int) -> li
     return found
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 7), st.integers(1, 4)), max_size=3),
-    st.integers(0, 3),
-)
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(1, 4)), max_size=3), st.integers(0, 3))
 def test_grid(dims: list[tuple[int, int]], first: int) -> None:
     """Blocks are even but for the last, and numbered in row-major order from the first tile."""
     shape, blocks = tuple(n for n, _ in dims), tuple(count for _, count in dims)

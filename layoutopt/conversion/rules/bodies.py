@@ -50,11 +50,7 @@ def parts(op: Op) -> list[OpPart]:
 
 
 def _part(
-    op: Op,
-    type: str,
-    inputs: Sequence[int],
-    outputs: Sequence[int],
-    attributes: Mapping[str, Any],
+    op: Op, type: str, inputs: Sequence[int], outputs: Sequence[int], attributes: Mapping[str, Any]
 ) -> OpPart:
     own = replace(
         op,

@@ -154,11 +154,7 @@ class Op:
         first = len(self.outputs) - sum(body.inputs for body in self.bodies)
         back = len(self.inputs) - sum(body.outputs for body in self.bodies)
         for body in self.bodies:
-            yield (
-                body,
-                range(first, first + body.inputs),
-                range(back, back + body.outputs),
-            )
+            yield (body, range(first, first + body.inputs), range(back, back + body.outputs))
             first, back = first + body.inputs, back + body.outputs
 
     def given(self) -> set[str]:

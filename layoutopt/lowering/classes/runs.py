@@ -210,9 +210,7 @@ Tie: TypeAlias = tuple[int, IntArray]
 
 
 def cut_runs(
-    slots: Sequence[Slot],
-    segments: Sequence[Segments],
-    ties: Sequence[Tie],
+    slots: Sequence[Slot], segments: Sequence[Segments], ties: Sequence[Tie]
 ) -> tuple[Runs, list[Joins]]:
     """Cut slots into runs, and return for each of ``segments`` which of them it relates.
 

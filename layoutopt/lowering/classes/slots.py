@@ -59,10 +59,7 @@ def _row_strides(shape: Shape) -> frozenset[int]:
 
 
 def _settled(
-    system: System,
-    families: list[Relation],
-    chains: Chains,
-    only: Sequence[frozenset[int]] | None,
+    system: System, families: list[Relation], chains: Chains, only: Sequence[frozenset[int]] | None
 ) -> list[Relation]:
     """Propose boundaries and split along them until nothing changes."""
     alive: dict[int, Relation] = dict(enumerate(families))

@@ -97,12 +97,7 @@ class Neighbourhoods:
     """
 
     def __init__(
-        self,
-        work: Work,
-        limits: Limits,
-        groups: Sequence[Sequence[int]] = (),
-        *,
-        size: int,
+        self, work: Work, limits: Limits, groups: Sequence[Sequence[int]] = (), *, size: int
     ) -> None:
         self.work, self.groups, self.draw = work, groups, Random(limits.seed)
         self.nodes, self.grouped = work.left(), {u for group in groups for u in group}

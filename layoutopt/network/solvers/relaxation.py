@@ -25,13 +25,7 @@ from layoutopt.network.problem import (
     merge_parallel,
     reward_table,
 )
-from layoutopt.network.solvers.messages import (
-    LabelField,
-    Messages,
-    colouring,
-    incidence,
-    ranks,
-)
+from layoutopt.network.solvers.messages import LabelField, Messages, colouring, incidence, ranks
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -13,10 +13,7 @@ from layoutopt.network.capacity.pool import Pool
 from layoutopt.network.capacity.problem import Columns
 from layoutopt.network.capacity.search import add_configurations, programme
 from layoutopt.network.solvers.programme import ProgrammeWriter
-from tests.network.capacity.cases import (
-    optimum,
-    random_case,
-)
+from tests.network.capacity.cases import optimum, random_case
 
 
 def test_numbers_too_wide_for_any_programme_are_left_alone() -> None:

@@ -12,12 +12,7 @@ from benchmarks.pbqp import network
 from benchmarks.registers import tables
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.network.costs import solve
-from layoutopt.network.costs.local_search import (
-    Neighbourhoods,
-    part_of,
-    polish,
-    tabu_search,
-)
+from layoutopt.network.costs.local_search import Neighbourhoods, part_of, polish, tabu_search
 from layoutopt.network.costs.reductions import reduce
 from layoutopt.network.costs.solve import SHORT, TURN, FoundLabels, construct, rebuild
 from layoutopt.network.costs.work import Work

@@ -14,13 +14,7 @@ from layoutopt.network.costs.reductions import reduce
 from layoutopt.network.costs.solve import forbid, tighten
 from layoutopt.network.costs.work import Infeasible, Work, level, normalise_all
 from layoutopt.network.solvers.pairwise import programme, relax
-from tests.network.costs.cases import (
-    left_optimum,
-    opened,
-    random_problem,
-    stated,
-    work_on,
-)
+from tests.network.costs.cases import left_optimum, opened, random_problem, stated, work_on
 from tests.network.oracle import best as optimum
 
 
