@@ -17,8 +17,6 @@ from layoutopt.layout.factors import elements_of
 
 if TYPE_CHECKING:
     import onnx as onnx
-    from onnx import AttributeProto, TensorProto, ValueInfoProto
-    from onnx.defs import OpSchema
 else:
     onnx = LazyModule("onnx")
 
@@ -111,7 +109,7 @@ def _inferred(op: Op) -> list[Shape | None]:
     return [shapes.get(f"y{n}") for n in range(len(op.outputs))]
 
 
-def _schema(op: Op) -> tuple[int, OpSchema | None]:
+def _schema(op: Op) -> tuple[int, onnx.defs.OpSchema | None]:
     """Return what ONNX says of an op, with the version that it is of; None if that is nothing.
 
     It is that of the op's operator set, or of a later one where rules know an op that this lacks.
@@ -123,7 +121,7 @@ def _schema(op: Op) -> tuple[int, OpSchema | None]:
     return latest, None
 
 
-def _parameters(op: Op, known: OpSchema) -> Iterator[tuple[int, TensorProto]]:
+def _parameters(op: Op, known: onnx.defs.OpSchema) -> Iterator[tuple[int, onnx.TensorProto]]:
     """Yield the values of inputs that stand among an op's attributes, with their positions."""
     for name, place in operator_of(op).parameters.items():
         if name in op.attributes and name not in known.attributes and name != "indices":
@@ -132,7 +130,7 @@ def _parameters(op: Op, known: OpSchema) -> Iterator[tuple[int, TensorProto]]:
             yield place, onnx.numpy_helper.from_array(np.atleast_1d(values), name)
 
 
-def _attributes(op: Op, known: OpSchema) -> Iterator[AttributeProto]:
+def _attributes(op: Op, known: onnx.defs.OpSchema) -> Iterator[onnx.AttributeProto]:
     """Yield an op's attributes, but for the type of its result: operands are floats here."""
     kinds: Any = known.attributes
     for name, value in op.attributes.items():
@@ -143,7 +141,7 @@ def _attributes(op: Op, known: OpSchema) -> Iterator[AttributeProto]:
         yield onnx.helper.make_attribute("num_outputs", len(op.outputs))
 
 
-def _value(op: Op, n: int) -> ValueInfoProto:
+def _value(op: Op, n: int) -> onnx.ValueInfoProto:
     """Return an operand of floats; vectors of axes and sizes have one axis."""
     shape = op.shape(n)
     vectors = {place for name, place in operator_of(op).parameters.items() if name != "indices"}
@@ -155,7 +153,7 @@ def _value(op: Op, n: int) -> ValueInfoProto:
     return onnx.helper.make_tensor_value_info(f"x{n}", onnx.TensorProto.FLOAT, shape)
 
 
-def _shape(value: ValueInfoProto, named: set[str]) -> Shape | None:
+def _shape(value: onnx.ValueInfoProto, named: set[str]) -> Shape | None:
     if not value.type.tensor_type.HasField("shape"):
         return None
     dims = value.type.tensor_type.shape.dim

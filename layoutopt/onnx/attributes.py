@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -15,15 +15,12 @@ from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.onnx.protobuf import is_standard, onnx, type_of
 from layoutopt.onnx.validate import kinds_of, schema
 
-if TYPE_CHECKING:
-    from onnx import AttributeProto, NodeProto
-
 RULES_UP_TO = 28
 """The version of ONNX's operator set that rules are known to be true of.  Ops that a later version
 changes are opaque; their type ends in its number."""
 
 
-def attributes(node: NodeProto) -> dict[str, Any]:
+def attributes(node: onnx.NodeProto) -> dict[str, Any]:
     """Return a node's attributes but graphs and tensors: numbers, texts, and tuples of these."""
     return {a.name: value for a in node.attribute if (value := _value(a)) is not None}
 
@@ -39,7 +36,7 @@ def is_attribute(op: Op, name: str) -> bool:
     return known is None or name in known.attributes
 
 
-def set_attribute(node: NodeProto, op: Op, name: str, value: Any) -> None:
+def set_attribute(node: onnx.NodeProto, op: Op, name: str, value: Any) -> None:
     """Give a node an attribute, of the type that it had or that its op wants."""
     old = next((a for a in node.attribute if a.name == name), None)
     known = schema(op.type, op.opset)
@@ -53,7 +50,7 @@ def set_attribute(node: NodeProto, op: Op, name: str, value: Any) -> None:
 
 
 def op_of(
-    node: NodeProto,
+    node: onnx.NodeProto,
     versions: Mapping[str, int],
     values: Mapping[str, NDArray[Any]],
     *,
@@ -82,7 +79,7 @@ def op_of(
     return replace(op, attributes={**op.attributes, **told}) if told else op
 
 
-def _value(attribute: AttributeProto) -> Any:
+def _value(attribute: onnx.AttributeProto) -> Any:
     if attribute.HasField("t") or attribute.HasField("g") or attribute.graphs or attribute.tensors:
         return None
     if attribute.sparse_tensors or attribute.type_protos:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -14,29 +14,26 @@ from layoutopt.conversion.rules.operator import RemapError
 from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.rules.views import reshape_groups, reshape_sizes
 from layoutopt.onnx.attributes import op_of
-from layoutopt.onnx.edited import is_view
+from layoutopt.onnx.edited import EditedNetwork, is_view
 from layoutopt.onnx.protobuf import (
     all_nodes,
     bodies,
     captured,
     copied,
     graphs,
+    onnx,
     set_items,
     versions_of,
 )
 from layoutopt.onnx.types import UNSQUEEZED, shape_of, type_name
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto
-
-    from layoutopt.onnx.edited import EditedNetwork
-
-
 MADE_OF_CONSTANTS = {("DequantizeLinear", True), ("ConstantOfShape", False)}
 """Op types whose results hold nothing but constants, and whether all that they read is known."""
 
 
-def separate(network: EditedNetwork, graph: GraphProto, values: Mapping[str, NDArray[Any]]) -> None:
+def separate(
+    network: EditedNetwork, graph: onnx.GraphProto, values: Mapping[str, NDArray[Any]]
+) -> None:
     """Give readers their own copies of what costs nothing to make, in whatever order of axes.
 
     All readers have their own of a tensor that is filled, whose shape is permuted, of a
@@ -55,7 +52,7 @@ def separate(network: EditedNetwork, graph: GraphProto, values: Mapping[str, NDA
     leading, behind = _beside_transposes(every)
     twice = _shared_views(network, graph, values)
     second: dict[str, str] = {}
-    made: dict[str, NodeProto] = {}  # what all readers have their own of
+    made: dict[str, onnx.NodeProto] = {}  # what all readers have their own of
     rooted = set[str]()  # constants among these
     nodes = list[Any]()
     for node in graph.node:
@@ -65,10 +62,9 @@ def separate(network: EditedNetwork, graph: GraphProto, values: Mapping[str, NDA
                 reads[name] -= 1
                 nodes += _separated(network, one, 0, made, rooted)
         standard = network.keys.is_standard(node)
-        known = constants.issuperset({*node.input} - {""})
-        own = standard or node.domain == "com.microsoft"
+        kind = node.op_type, constants.issuperset({*node.input} - {""})
         result = node.output[0]
-        if own and (node.op_type, known) in MADE_OF_CONSTANTS:
+        if kind in MADE_OF_CONSTANTS and (standard or node.domain == "com.microsoft"):
             made[result] = node
             rooted.add(result)
             nodes.append(node)
@@ -98,7 +94,7 @@ def separate(network: EditedNetwork, graph: GraphProto, values: Mapping[str, NDA
 
 
 def _shared_views(
-    network: EditedNetwork, graph: GraphProto, values: Mapping[str, NDArray[Any]]
+    network: EditedNetwork, graph: onnx.GraphProto, values: Mapping[str, NDArray[Any]]
 ) -> set[str]:
     """Return the tensors that several nodes read, and are views of what several nodes read.
 
@@ -125,7 +121,7 @@ def _shared_views(
 
 
 def _are_axes_known(
-    network: EditedNetwork, node: NodeProto, values: Mapping[str, NDArray[Any]]
+    network: EditedNetwork, node: onnx.NodeProto, values: Mapping[str, NDArray[Any]]
 ) -> bool:
     """Return whether it is known which axes of a view become which."""
     op = op_of(node, versions_of(network.model), values)
@@ -144,11 +140,11 @@ def _are_axes_known(
 
 def _separated(
     network: EditedNetwork,
-    node: NodeProto,
+    node: onnx.NodeProto,
     place: int,
-    made: dict[str, NodeProto],
+    made: dict[str, onnx.NodeProto],
     rooted: set[str],
-) -> list[NodeProto]:
+) -> list[onnx.NodeProto]:
     """Let a node read a copy that nobody else reads; return the nodes that make it.
 
     They are added to what is ``made``, and copies of constants to what is ``rooted``.
@@ -161,7 +157,7 @@ def _separated(
     return copies
 
 
-def _moves_ones(network: EditedNetwork, node: NodeProto) -> bool:
+def _moves_ones(network: EditedNetwork, node: onnx.NodeProto) -> bool:
     """Return whether a view only adds or takes away axes of size 1, in all orders of axes."""
     kind = network.types.get(node.input[0])
     before, after = shape_of(kind), shape_of(network.types.get(node.output[0]))
@@ -175,8 +171,8 @@ def _moves_ones(network: EditedNetwork, node: NodeProto) -> bool:
 
 
 def _copies(
-    network: EditedNetwork, name: str, made: Mapping[str, NodeProto]
-) -> Iterator[NodeProto]:
+    network: EditedNetwork, name: str, made: Mapping[str, onnx.NodeProto]
+) -> Iterator[onnx.NodeProto]:
     """Yield copies of a node that makes a tensor, and of what only it needs, that one last."""
     own = _copy(network, made[name])
     if own.input[0] in made:
@@ -186,7 +182,7 @@ def _copies(
     yield own
 
 
-def _copy(network: EditedNetwork, node: NodeProto) -> NodeProto:
+def _copy(network: EditedNetwork, node: onnx.NodeProto) -> onnx.NodeProto:
     """Return a node that makes the same under another name."""
     own, name = copied(node), node.output[0]
     own.name, own.output[0] = "", network.names.fresh(name)
@@ -194,7 +190,7 @@ def _copy(network: EditedNetwork, node: NodeProto) -> NodeProto:
     return own
 
 
-def _copy_tensor(network: EditedNetwork, graph: GraphProto, name: str) -> str:
+def _copy_tensor(network: EditedNetwork, graph: onnx.GraphProto, name: str) -> str:
     """Return the name of a copy of a constant; of what is none, its own."""
     tensors = {x.name: x for x in graph.initializer if x.name not in network.held}
     if name not in tensors:
@@ -207,7 +203,7 @@ def _copy_tensor(network: EditedNetwork, graph: GraphProto, name: str) -> str:
     return new
 
 
-def _beside_transposes(nodes: Sequence[NodeProto]) -> tuple[set[str], set[str]]:
+def _beside_transposes(nodes: Sequence[onnx.NodeProto]) -> tuple[set[str], set[str]]:
     """Return the tensors from which views lead to a transpose, and those that views make of one."""
     leading, behind = set[str](), set[str]()
     for node in reversed(nodes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from layoutopt.onnx.sizes import LARGEST_PRODUCT, Known
 from layoutopt.onnx.types import Declared, shape_of, type_name, types_of
 from layoutopt.onnx.weights import add_weight, bare_model, known_values, overridable, sparse_value
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
-
 
 @dataclass
 class Scope:
@@ -38,7 +35,7 @@ class Scope:
 class EditedNetwork:
     """A network while passes simplify it; the data of its large weights are held beside it."""
 
-    def __init__(self, model: ModelProto, weights: dict[str, TensorProto]) -> None:
+    def __init__(self, model: onnx.ModelProto, weights: dict[str, onnx.TensorProto]) -> None:
         self.model, self.weights = model, weights
         self.names = NetworkNames(model)
         unshadow(model.graph, self.names)
@@ -69,7 +66,7 @@ class EditedNetwork:
         self.types = types_of(found)
         count_from_the_first(self.model, self.types)
 
-    def scope(self, graph: GraphProto, outside: Scope) -> Scope:
+    def scope(self, graph: onnx.GraphProto, outside: Scope) -> Scope:
         """Return the constants of a graph, and those that it may capture."""
         scope = Scope(
             {name: Known(x.kind, x.shape, False) for name, x in outside.constants.items()},
@@ -103,17 +100,17 @@ class EditedNetwork:
                 scope.keys[name] = self.keys.tensor(name, self.weights.get(name, x))
         return scope
 
-    def fixed(self, graph: GraphProto) -> set[str]:
+    def fixed(self, graph: onnx.GraphProto) -> set[str]:
         """Return the names that must stay in a graph."""
         return {value.name for value in graph.output} | self.pinned
 
-    def new_constant(self, graph: GraphProto, wish: str, value: NDArray[Any]) -> str:
+    def new_constant(self, graph: onnx.GraphProto, wish: str, value: NDArray[Any]) -> str:
         """Return the name of a new constant."""
         name = self.names.fresh(wish)
         self.add_constant(graph, name, value)
         return name
 
-    def add_constant(self, graph: GraphProto, name: str, value: NDArray[Any]) -> None:
+    def add_constant(self, graph: onnx.GraphProto, name: str, value: NDArray[Any]) -> None:
         """Add a constant to a graph."""
         tensor = onnx.numpy_helper.from_array(
             np.ascontiguousarray(value).reshape(value.shape), name
@@ -136,12 +133,12 @@ class EditedNetwork:
         return sizes is not None and sizes == shape_of(self.types.get(other))
 
 
-def is_view(node: NodeProto) -> bool:
+def is_view(node: onnx.NodeProto) -> bool:
     """Return whether a result has the elements of the first operand in another shape."""
     return type_facts(node.op_type).category is Category.VIEW
 
 
-def identity(source: str, result: str) -> NodeProto:
+def identity(source: str, result: str) -> onnx.NodeProto:
     """Return a node that passes on a tensor under another name."""
     return onnx.helper.make_node("Identity", [source], [result])
 

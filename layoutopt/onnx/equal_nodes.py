@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
 from layoutopt.conversion.rules.registry import OPERATORS, type_facts
 from layoutopt.onnx.protobuf import bodies, copied, copied_except, is_standard, onnx, type_of
-
-if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, TensorProto
 
 KNOWN_DOMAINS = {"ai.onnx.ml", "com.microsoft"}
 """Domains besides ONNX's own whose ops do nothing but make results."""
@@ -21,21 +18,21 @@ KNOWN_DOMAINS = {"ai.onnx.ml", "com.microsoft"}
 class NodeKeys:
     """Keys of the nodes and constants of one network."""
 
-    def __init__(self, model: ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto) -> None:
         self.functions = {(f.domain, f.name): f for f in model.functions}
         self._pure: dict[tuple[str, str], bool] = {}
         self._digests: dict[str, Hashable] = {}
 
-    def is_standard(self, node: NodeProto) -> bool:
+    def is_standard(self, node: onnx.NodeProto) -> bool:
         """Return whether a node is ONNX's own op, and none that a function takes the place of."""
         return is_standard(node.domain) and (node.domain, node.op_type) not in self.functions
 
-    def may_go(self, node: NodeProto) -> bool:
+    def may_go(self, node: onnx.NodeProto) -> bool:
         """Return whether a node does nothing but make its results."""
         known = is_standard(node.domain) or node.domain in KNOWN_DOMAINS
         return known or (node.domain, node.op_type) in self.functions or type_of(node) in OPERATORS
 
-    def is_pure(self, node: NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
+    def is_pure(self, node: onnx.NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
         """Return whether equal inputs make equal results, as far as small constants tell."""
         if any(bodies(node)):
             return False
@@ -51,7 +48,7 @@ class NodeKeys:
         return type_of(node) in OPERATORS or node.domain == "ai.onnx.ml"
 
     def node(
-        self, node: NodeProto, keys: Mapping[str, Hashable], values: Mapping[str, NDArray[Any]]
+        self, node: onnx.NodeProto, keys: Mapping[str, Hashable], values: Mapping[str, NDArray[Any]]
     ) -> Hashable | None:
         """Return what nodes that compute the same have in common, None for one like no other.
 
@@ -64,7 +61,7 @@ class NodeKeys:
         own = (domain, node.op_type, node.overload, len(node.output))
         return (*own, inputs, attributes_key(node))
 
-    def tensor(self, name: str, tensor: TensorProto) -> Hashable:
+    def tensor(self, name: str, tensor: onnx.TensorProto) -> Hashable:
         """Return what equal constants have in common; ``name`` is that in the network."""
         if name not in self._digests:
             values = tensor.raw_data
@@ -77,7 +74,7 @@ class NodeKeys:
         return self._digests[name]
 
 
-def attributes_key(node: NodeProto) -> Hashable:
+def attributes_key(node: onnx.NodeProto) -> Hashable:
     """Return what nodes with equal attributes have in common."""
     found = []
     for attribute in node.attribute:
@@ -87,7 +84,7 @@ def attributes_key(node: NodeProto) -> Hashable:
     return tuple(sorted(found))
 
 
-def only_passes(node: NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
+def only_passes(node: onnx.NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
     """Return whether a Dropout drops nothing, as it does not train."""
     mode = node.input[2] if len(node.input) > 2 else ""
     value = values.get(mode)

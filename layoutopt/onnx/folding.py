@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isqrt, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +20,15 @@ from layoutopt.conversion.rules.operator import FoldingEffort
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array
 from layoutopt.layout.factors import elements_of
-from layoutopt.onnx.edited import identity, type_number
+from layoutopt.onnx.edited import EditedNetwork, Scope, identity, type_number
 from layoutopt.onnx.protobuf import SMALL, captured, is_standard, onnx, set_items, type_of
 from layoutopt.onnx.running import evaluate
 from layoutopt.onnx.sizes import LARGEST_PRODUCT, Arrays, Known, KnownSizes, may_compute, run_alone
 from layoutopt.onnx.types import shape_of, typed
 from layoutopt.onnx.weights import known_values, read_values
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
-    from layoutopt.onnx.edited import EditedNetwork, Scope
-
-
-def fold(model: ModelProto, types: Mapping[str, TypeProto | None]) -> bool:
+def fold(model: onnx.ModelProto, types: Mapping[str, onnx.TypeProto | None]) -> bool:
     """Replace nodes that compute shapes by constants; return whether there were any.
 
     What follows for ``types``, those of all tensors of the graph, is filled in.
@@ -57,7 +52,7 @@ def fold(model: ModelProto, types: Mapping[str, TypeProto | None]) -> bool:
     return bool(folded)
 
 
-def _structural(graph: GraphProto) -> set[int]:
+def _structural(graph: onnx.GraphProto) -> set[int]:
     """Return the nodes, by number, whose results are needed as structure."""
     needed: set[str] = set()
     found = set()
@@ -74,7 +69,7 @@ def _structural(graph: GraphProto) -> set[int]:
     return {k for k in found if graph.node[k].op_type != "Constant"}
 
 
-def _of_shapes(graph: GraphProto, values: Mapping[str, Array]) -> set[int]:
+def _of_shapes(graph: onnx.GraphProto, values: Mapping[str, Array]) -> set[int]:
     """Return the nodes, by number, that compute with shapes and constants only."""
     derived: set[str] = set()
     found = set()
@@ -92,7 +87,7 @@ def _of_shapes(graph: GraphProto, values: Mapping[str, Array]) -> set[int]:
     return found
 
 
-def _kept(node: NodeProto, results: Mapping[str, Array] | None) -> list[NodeProto]:
+def _kept(node: onnx.NodeProto, results: Mapping[str, Array] | None) -> list[onnx.NodeProto]:
     if results is None:
         return [node]
     return [
@@ -110,7 +105,7 @@ times its multiplications."""
 class Part:
     """Nodes that are computed at once."""
 
-    nodes: list[NodeProto]  # each below those that it reads from
+    nodes: list[onnx.NodeProto]  # each below those that it reads from
     results: list[str]  # the names of what is wanted of them
 
 
@@ -118,9 +113,9 @@ class Part:
 class Folding:
     """What is to be computed of a graph, and the nodes that then go."""
 
-    nodes: Sequence[NodeProto]  # in order
+    nodes: Sequence[onnx.NodeProto]  # in order
     constants: Mapping[str, Known]  # those that nodes may read
-    types: Mapping[str, TypeProto | None]
+    types: Mapping[str, onnx.TypeProto | None]
     kept: set[str]  # names that are read from outside
     barred: Container[str]  # results that could not be computed
     large: dict[str, int] = field(default_factory=dict)
@@ -153,7 +148,7 @@ class Folding:
                 found.append(Part([nodes[k] for k in self._ancestors(own)], wanted))
         return found, numbers
 
-    def _choose(self, k: int, node: NodeProto) -> bool:
+    def _choose(self, k: int, node: onnx.NodeProto) -> bool:
         """Return whether a node can be computed, and note its results."""
         names, results = [[x for x in side if x] for side in (node.input, node.output)]
         known = all(x in self.constants or x in self.maker for x in names)
@@ -186,7 +181,7 @@ class Folding:
             self.joined[self._root(other)] = self._root(first)
         return True
 
-    def _may_grow(self, node: NodeProto, grown: int, inputs: Sequence[int]) -> bool:
+    def _may_grow(self, node: onnx.NodeProto, grown: int, inputs: Sequence[int]) -> bool:
         """Return whether a large result of so many bytes may be computed at all."""
         effort = type_facts(node.op_type).effort
         if effort in (FoldingEffort.PRODUCT, FoldingEffort.WINDOW):
@@ -202,7 +197,7 @@ class Folding:
             return known.bytes if known.large else 0
         return self.large.get(name, 0)
 
-    def _large_names(self, node: NodeProto) -> list[str]:
+    def _large_names(self, node: onnx.NodeProto) -> list[str]:
         return [x for x in (*node.input, *node.output) if x and self._size(x)]
 
     def _root(self, name: str) -> str:
@@ -231,7 +226,7 @@ class Folding:
 
 
 def computed(
-    model: ModelProto, part: Part, values: Callable[[str], NDArray[Any]]
+    model: onnx.ModelProto, part: Part, values: Callable[[str], NDArray[Any]]
 ) -> tuple[Arrays, set[str]]:
     """Return the results of nodes by name, and the names of those that could not be computed."""
     made = {x for node in part.nodes for x in node.output}
@@ -242,7 +237,7 @@ def computed(
         return _one_by_one(model, part, inputs)
 
 
-def _one_by_one(model: ModelProto, part: Part, inputs: Arrays) -> tuple[Arrays, set[str]]:
+def _one_by_one(model: onnx.ModelProto, part: Part, inputs: Arrays) -> tuple[Arrays, set[str]]:
     """Compute node after node, in ONNX's own words where the runtime has no such op."""
     found, failed = dict(inputs), set[str]()
     uses = Counter(x for node in part.nodes for x in node.input)
@@ -267,7 +262,7 @@ def _one_by_one(model: ModelProto, part: Part, inputs: Arrays) -> tuple[Arrays, 
     return {x: found[x] for x in part.results if x in found}, failed
 
 
-def fold_constants(network: EditedNetwork, graph: GraphProto, scope: Scope) -> None:
+def fold_constants(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope) -> None:
     """Put results that are known in the place of the nodes that compute them."""
     results: dict[str, NDArray[Any]] = {}
     sizes = KnownSizes(network.model, network.types, scope.constants, dict(scope.values))
@@ -315,7 +310,7 @@ def fold_constants(network: EditedNetwork, graph: GraphProto, scope: Scope) -> N
 
 
 def _replace(
-    network: EditedNetwork, graph: GraphProto, gone: set[int], results: dict[str, NDArray[Any]]
+    network: EditedNetwork, graph: onnx.GraphProto, gone: set[int], results: dict[str, NDArray[Any]]
 ) -> None:
     """Put constants in the place of nodes."""
     outputs, nodes = {value.name for value in graph.output}, []
@@ -334,7 +329,7 @@ def _replace(
 
 
 def _settle_reshape(
-    network: EditedNetwork, graph: GraphProto, node: NodeProto, sizes: KnownSizes
+    network: EditedNetwork, graph: onnx.GraphProto, node: onnx.NodeProto, sizes: KnownSizes
 ) -> None:
     """Let a Reshape read a constant where at most one size is open to it."""
     target = sizes.reshape_target(node) if network.keys.is_standard(node) else None
@@ -345,7 +340,7 @@ def _settle_reshape(
 
 
 def _settle_range(
-    network: EditedNetwork, graph: GraphProto, node: NodeProto, sizes: KnownSizes
+    network: EditedNetwork, graph: onnx.GraphProto, node: onnx.NodeProto, sizes: KnownSizes
 ) -> None:
     """Let a Range read scalars where runtimes refuse rows of one number that are constant."""
     if node.op_type != "Range" or not network.keys.is_standard(node):

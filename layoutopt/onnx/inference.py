@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,9 +43,6 @@ from layoutopt.onnx.types import (
 from layoutopt.onnx.validate import schema
 from layoutopt.onnx.weights import known_values
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TypeProto
-
 SHRINKING = {"CenterCropPad", "Multinomial", "Pad", "Split", "TopK"}
 """Op types of whose results ONNX may infer sizes below 0, besides those with windows."""
 
@@ -57,7 +53,9 @@ UNREAD = "layoutopt.unread"
 """A domain of ops that nothing is known of."""
 
 
-def infer_shapes(model: ModelProto, *, as_onnx: bool = False, **options: bool) -> ModelProto:
+def infer_shapes(
+    model: onnx.ModelProto, *, as_onnx: bool = False, **options: bool
+) -> onnx.ModelProto:
     """Return what ONNX's inference makes of a model.
 
     Nodes are left out at which it would end the process (:data:`NEEDING_TYPES`), and unless it is
@@ -80,8 +78,8 @@ def infer_shapes(model: ModelProto, *, as_onnx: bool = False, **options: bool) -
 
 
 def _inferred_without(
-    model: ModelProto, numbers: Collection[int], options: Mapping[str, bool]
-) -> ModelProto:
+    model: onnx.ModelProto, numbers: Collection[int], options: Mapping[str, bool]
+) -> onnx.ModelProto:
     """Return what ONNX infers of a model where nothing is known of some of its nodes."""
     _set_domains(model, numbers, UNREAD)
     try:
@@ -92,14 +90,14 @@ def _inferred_without(
     return found
 
 
-def _misread(model: ModelProto) -> set[int]:
+def _misread(model: onnx.ModelProto) -> set[int]:
     """Return the numbers of nodes whose results have sizes that ONNX made up."""
     kinds, every = _kinds(model.graph), enumerate(all_nodes(model.graph))
     shapes = ((k, x, [shape_of(kinds.get(name)) for name in x.input]) for k, x in every)
     return {k for k, x, known in shapes if is_misread_product(type_of(x), known)}
 
 
-def _untyped(model: ModelProto, asked: Collection[str], data_prop: bool) -> set[int]:
+def _untyped(model: onnx.ModelProto, asked: Collection[str], data_prop: bool) -> set[int]:
     """Return the numbers of nodes that need to know a type that ONNX does not infer.
 
     Nodes of the types ``asked`` are left out at first, and come in as what they are given becomes
@@ -142,7 +140,7 @@ def _may_shrink(op_type: str) -> bool:
     return op_type in SHRINKING or type_facts(op_type).takes_room
 
 
-def _kinds(graph: GraphProto) -> dict[str, TypeProto]:
+def _kinds(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
     """Return the types of a graph's tensors, and of those inside, by name, as they are declared."""
     kinds = {x.name: type_of_tensor(x) for one in graphs(graph) for x in one.initializer}
     values = (x for one in graphs(graph) for x in (*one.value_info, *one.output, *one.input))
@@ -159,7 +157,7 @@ def refusals() -> tuple[type[Exception], ...]:
     return (*own, ValueError, RuntimeError)
 
 
-def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
+def with_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """Return a model with all shapes that ONNX can infer; it is changed as well.
 
     Sizes below 0, which mean that they are not known, are taken away, and ranks told of which ONNX
@@ -200,14 +198,14 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     return found
 
 
-def _copy_captured(model: ModelProto) -> list[int]:
+def _copy_captured(model: onnx.ModelProto) -> list[int]:
     """Copy vectors of integers into the bodies that read them from outside; tell how many, each.
 
     ONNX's inference does not look for sizes and axes in the graph around a body.
     """
     counts: list[int] = []
 
-    def visit(graph: GraphProto, outside: Mapping[str, Array]) -> None:
+    def visit(graph: onnx.GraphProto, outside: Mapping[str, Array]) -> None:
         read = names_read(graph.node) - defined(graph) if outside else set()
         new = [onnx.numpy_helper.from_array(outside[x], x) for x in sorted(read & outside.keys())]
         graph.initializer.extend(new)
@@ -224,7 +222,7 @@ def _copy_captured(model: ModelProto) -> list[int]:
     return counts
 
 
-def _drop_initialisers(model: ModelProto, counts: Sequence[int]) -> None:
+def _drop_initialisers(model: onnx.ModelProto, counts: Sequence[int]) -> None:
     """Take the last initialisers away, so many of each graph."""
     for graph, count in zip(graphs(model.graph), counts, strict=True):
         del graph.initializer[len(graph.initializer) - count :]
@@ -248,7 +246,7 @@ class CarriedShapes:
         self.proposed.clear()
         self.ranked.clear()
 
-    def tell(self, model: ModelProto, inferred: ModelProto, proved: bool) -> bool:
+    def tell(self, model: onnx.ModelProto, inferred: onnx.ModelProto, proved: bool) -> bool:
         """Tell shapes of body inputs and results of loops in a model; return whether any changed.
 
         ``inferred`` is the model with shapes.  If ``proved``, all is taken away that is not
@@ -278,7 +276,7 @@ class CarriedShapes:
         return changed
 
     def _propose(
-        self, kind: TypeProto, given: Shape | None, key: tuple[int, str], names: Container[str]
+        self, kind: onnx.TypeProto, given: Shape | None, key: tuple[int, str], names: Container[str]
     ) -> bool:
         """Fill in, once, what is open of a body input's shape; return whether there was anything.
 
@@ -300,7 +298,11 @@ class CarriedShapes:
         return new != sizes
 
     def _correct(
-        self, kind: TypeProto, ends: tuple[Shape | None, ...], key: tuple[int, str], proved: bool
+        self,
+        kind: onnx.TypeProto,
+        ends: tuple[Shape | None, ...],
+        key: tuple[int, str],
+        proved: bool,
     ) -> bool:
         """Take away what ``ends``, all that a body input is given, do not have; tell whether any.
 
@@ -326,8 +328,8 @@ class CarriedShapes:
 
     def _tell_result(
         self,
-        graph: GraphProto,
-        like: TypeProto,
+        graph: onnx.GraphProto,
+        like: onnx.TypeProto,
         ends: tuple[Shape | None, ...],
         key: tuple[int, str],
     ) -> bool:
@@ -351,13 +353,13 @@ class CarriedShapes:
         return True
 
 
-def _sizes(kind: TypeProto | None, names: Container[str]) -> Shape | None:
+def _sizes(kind: onnx.TypeProto | None, names: Container[str]) -> Shape | None:
     """Return the shape that a type tells, in numbers and names that a caller chooses."""
     shape = shape_of(kind)
     return shape and tuple(x if isinstance(x, int) or x in names else None for x in shape)
 
 
-def _set_domains(model: ModelProto, numbers: Collection[int], domain: str) -> None:
+def _set_domains(model: onnx.ModelProto, numbers: Collection[int], domain: str) -> None:
     """Set the domain of some nodes, :data:`UNREAD` or ONNX's own."""
     if not numbers:
         return
@@ -370,7 +372,7 @@ def _set_domains(model: ModelProto, numbers: Collection[int], domain: str) -> No
             node.domain = domain
 
 
-def is_misread(node: NodeProto) -> bool:
+def is_misread(node: onnx.NodeProto) -> bool:
     """Return whether ONNX's inference may tell other sizes than runtimes make."""
     if type_facts(type_of(node)).shape is None:
         return False
@@ -384,14 +386,16 @@ SINCE_AXES_FROM_THE_LAST = 11
 """The operator set since which all axes may be counted from the last."""
 
 
-def _counts_from_the_last(node: NodeProto) -> bool:
+def _counts_from_the_last(node: onnx.NodeProto) -> bool:
     """Return whether a node names axes in a way that an old version of ONNX misreads."""
     return node.op_type in ("Compress", "Concat", "Slice", "Squeeze", "Unsqueeze") and any(
         a.name in ("axes", "axis") and min(a.ints, default=a.i) < 0 for a in node.attribute
     )
 
 
-def count_from_the_first(model: ModelProto, types: Mapping[str, TypeProto | None]) -> bool:
+def count_from_the_first(
+    model: onnx.ModelProto, types: Mapping[str, onnx.TypeProto | None]
+) -> bool:
     """Count axes of nodes from the first, where ranks are known; return whether any were not.
 
     Before operator set 11 runtimes take axes that are counted from the last, but ONNX's inference
@@ -416,7 +420,7 @@ def count_from_the_first(model: ModelProto, types: Mapping[str, TypeProto | None
     return done
 
 
-def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
+def _tell_results(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     """Tell shapes of results that ONNX does not infer; return whether any were unknown.
 
     Nodes of the model that ONNX misreads are in the domain :data:`UNREAD`; ``inferred`` is the
@@ -453,7 +457,7 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
     return told
 
 
-def _tell_elements(model: ModelProto, inferred: ModelProto) -> bool:
+def _tell_elements(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     """Tell types of elements that ONNX leaves open where they are those of an operand.
 
     It goes on from no result of which it does not know that type, as the keys and values that an
@@ -480,11 +484,11 @@ def _tell_elements(model: ModelProto, inferred: ModelProto) -> bool:
 
 
 def _results(
-    node: NodeProto,
-    kinds: Mapping[str, TypeProto],
+    node: onnx.NodeProto,
+    kinds: Mapping[str, onnx.TypeProto],
     values: Mapping[str, Array],
     versions: Mapping[str, int],
-) -> Iterator[tuple[str, TypeProto]]:
+) -> Iterator[tuple[str, onnx.TypeProto]]:
     """Yield name and type of each result of a node that is known by its op alone."""
     op, shapes = result_shapes(node, lambda x: shape_of(kinds.get(x)), values, versions)
     shape_like = type_facts(op.type).like
@@ -499,7 +503,7 @@ def _results(
 
 
 def result_shapes(
-    node: NodeProto,
+    node: onnx.NodeProto,
     shape: Callable[[str], Shape | None],
     values: Mapping[str, Array],
     versions: Mapping[str, int],
@@ -520,7 +524,7 @@ VECTORS = {"Pad": {3}, "Resize": {2, 3}, "Slice": {3, 4}}
 """Places of optional operands that are vectors, by op type."""
 
 
-def tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
+def tell_ranks(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     """Tell that axes, steps and sizes are vectors; return whether the rank of any was unknown.
 
     ONNX takes what has no known rank for what is not there: it slices the first axes, by 1.  So do
@@ -546,7 +550,7 @@ def tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
     return told
 
 
-def _without_negative_sizes(model: ModelProto) -> None:
+def _without_negative_sizes(model: onnx.ModelProto) -> None:
     """Forget what ONNX would take for sizes, and fall over; tensors cannot do without."""
     for graph in graphs(model.graph):
         for value in (*graph.input, *graph.output, *graph.value_info):
@@ -559,7 +563,7 @@ def _without_negative_sizes(model: ModelProto) -> None:
                 raise InputError(f"tensor {tensor.name!r} has a size below 0: {list(tensor.dims)}")
 
 
-def is_short(model: ModelProto) -> bool:
+def is_short(model: onnx.ModelProto) -> bool:
     """Return whether all that gives shapes is known to be short.
 
     ONNX follows values element by element, through any number of them.

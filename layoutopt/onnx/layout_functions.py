@@ -8,7 +8,6 @@ runs everywhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Op, OperandLayouts, parse_operands
@@ -17,9 +16,6 @@ from layoutopt.layout.layout import Block, Layout
 from layoutopt.onnx.protobuf import all_nodes, copied, is_standard, onnx, set_items, versions_of
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.validate import kinds_of, schema
-
-if TYPE_CHECKING:
-    from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
 
 SINCE_WHOLE_CONSTANTS = 9
 """The operator set since which Constant gives whole numbers; before, Cast makes them."""
@@ -55,9 +51,11 @@ def _steps(layout: Layout, axes: str) -> list[Step]:
     return [(before, after) for before, after in found if before != after]
 
 
-def _nodes(steps: Iterable[Step], name: str, stem: str, opset: int) -> tuple[list[NodeProto], str]:
+def _nodes(
+    steps: Iterable[Step], name: str, stem: str, opset: int
+) -> tuple[list[onnx.NodeProto], str]:
     """Return nodes, named by ``stem``, that take steps from ``name``, and their result's name."""
-    nodes: list[NodeProto] = []
+    nodes: list[onnx.NodeProto] = []
     for before, after in steps:
         shape, new = f"{stem}_shape{len(nodes)}", f"{stem}_{len(nodes)}" if nodes else stem
         if len(before) == len(after):
@@ -95,7 +93,7 @@ SINCE_FUNCTIONS = 8
 """Version of the file format since which networks hold functions."""
 
 
-def known_layouts(model: ModelProto) -> dict[tuple[str, str], tuple[str, OperandLayouts]]:
+def known_layouts(model: onnx.ModelProto) -> dict[tuple[str, str], tuple[str, OperandLayouts]]:
     """Return what op, in which layouts, each function of other layouts in a network stands for.
 
     By domain and name of the function: the type of the op, and how it is written.
@@ -111,12 +109,12 @@ def known_layouts(model: ModelProto) -> dict[tuple[str, str], tuple[str, Operand
 class LayoutFunctions:
     """The functions of ops in other layouts, each once; those that a network has stay."""
 
-    def __init__(self, model: ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto) -> None:
         self.versions = versions_of(model)
         self.taken = {(f.domain, f.name) for f in model.functions}
         self.known = {_nameless(f): f for f in model.functions if f.domain.startswith(f"{DOMAIN}.")}
 
-    def call(self, node: NodeProto, op: Op) -> None:
+    def call(self, node: onnx.NodeProto, op: Op) -> None:
         """Turn a node of ONNX into a call of the function for its op's layouts.
 
         It stays as it is if these are ONNX's own.  Raises ``InputError`` if they are none of the
@@ -134,7 +132,7 @@ class LayoutFunctions:
         self.taken.add((known.domain, known.name))
         tell(node, {"layouts": str(op.layouts)})
 
-    def add_to(self, model: ModelProto) -> None:
+    def add_to(self, model: onnx.ModelProto) -> None:
         """Give a network the functions that its nodes call, and take away those that none does."""
         called = {(node.domain, node.op_type) for node in all_nodes(model.graph)}
         mine = [f for f in self.known.values() if (f.domain, f.name) in called]
@@ -147,14 +145,14 @@ class LayoutFunctions:
         for domain in sorted({function.domain for function in mine} - known):
             model.opset_import.append(onnx.helper.make_opsetid(domain, 1))
 
-    def _function(self, node: NodeProto, op: Op) -> FunctionProto:
+    def _function(self, node: onnx.NodeProto, op: Op) -> onnx.FunctionProto:
         inputs = [f"input{n}" for n in range(len(op.inputs))]
         outputs = [f"output{n}" for n in range(len(op.outputs))]
         domain = "" if is_standard(node.domain) else node.domain
         inner = onnx.helper.make_node(op.type.rpartition("::")[2], inputs, outputs, domain=domain)
         inner.attribute.extend(references(node, op))
-        before: list[NodeProto] = []
-        after: list[NodeProto] = []
+        before: list[onnx.NodeProto] = []
+        after: list[onnx.NodeProto] = []
         inner.input[:] = [name if op.has(n) else "" for n, name in enumerate(inputs)]
         for n, layout, axes in _moved(op, len(inputs), False):
             steps, opset = _steps(layout, axes), self.versions[""]
@@ -180,7 +178,7 @@ class LayoutFunctions:
         )
 
 
-def references(node: NodeProto, op: Op) -> Iterator[AttributeProto]:
+def references(node: onnx.NodeProto, op: Op) -> Iterator[onnx.AttributeProto]:
     """Yield attributes that take their values from those of a function's call."""
     known = schema(op.type, op.opset)
     kinds = {} if known is None else kinds_of(known)
@@ -189,7 +187,7 @@ def references(node: NodeProto, op: Op) -> Iterator[AttributeProto]:
         yield onnx.AttributeProto(name=name, ref_attr_name=name, type=kind)
 
 
-def _nameless(function: FunctionProto) -> tuple[str, bytes]:
+def _nameless(function: onnx.FunctionProto) -> tuple[str, bytes]:
     """Return what tells two functions apart, whatever their names."""
     copy = copied(function)
     copy.ClearField("name")

@@ -8,36 +8,30 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from layoutopt.layout.factors import numbers_of
-from layoutopt.onnx.edited import identity
+from layoutopt.onnx.edited import EditedNetwork, Scope, identity
 from layoutopt.onnx.equal_nodes import only_passes
 from layoutopt.onnx.names import rename
 from layoutopt.onnx.protobuf import is_standard, names_read, onnx, set_items
 from layoutopt.onnx.types import shape_of, turned_axes, type_name
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto
-
-    from layoutopt.onnx.edited import EditedNetwork, Scope
-
-
 OF_MANY = {"Concat", "Max", "Mean", "Min", "Sum"}
 """Op types that pass on a single operand."""
 
 
-def merge(network: EditedNetwork, graph: GraphProto, scope: Scope) -> None:
+def merge(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope) -> None:
     """Take away nodes that pass on their input, nodes of equal results, and known conditions."""
     outputs = {value.name for value in graph.output}
     fixed = network.fixed(graph)
     read = names_read(graph.node)
     left, kept = deque(graph.node), list[Any]()
     same: dict[str, str] = {}
-    seen: dict[Hashable, NodeProto] = {}
-    turned: dict[str, NodeProto] = {}
+    seen: dict[Hashable, onnx.NodeProto] = {}
+    turned: dict[str, onnx.NodeProto] = {}
     while left:
         node = left.popleft()
         rename(node, same)
@@ -80,7 +74,7 @@ def merge(network: EditedNetwork, graph: GraphProto, scope: Scope) -> None:
 
 
 def _compose(
-    network: EditedNetwork, node: NodeProto, turned: dict[str, NodeProto], fixed: set[str]
+    network: EditedNetwork, node: onnx.NodeProto, turned: dict[str, onnx.NodeProto], fixed: set[str]
 ) -> None:
     """Let a Transpose of a Transpose read what that one reads, and tell its order of axes.
 
@@ -107,8 +101,8 @@ def _compose(
 
 
 def _branch(
-    network: EditedNetwork, graph: GraphProto, node: NodeProto, scope: Scope
-) -> list[NodeProto] | None:
+    network: EditedNetwork, graph: onnx.GraphProto, node: onnx.NodeProto, scope: Scope
+) -> list[onnx.NodeProto] | None:
     """Return the nodes of the branch that is taken always, if that is known."""
     if node.op_type != "If" or not network.keys.is_standard(node):
         return None
@@ -129,8 +123,8 @@ def _branch(
 
 
 def _as_gather(
-    network: EditedNetwork, graph: GraphProto, node: NodeProto, scope: Scope
-) -> list[NodeProto] | None:
+    network: EditedNetwork, graph: onnx.GraphProto, node: onnx.NodeProto, scope: Scope
+) -> list[onnx.NodeProto] | None:
     """Return a GatherND of one index each as a Gather, whose axis may be any."""
     if node.op_type != "GatherND" or not network.keys.is_standard(node):
         return None
@@ -153,8 +147,8 @@ def _as_gather(
 
 
 def _constant_keys(
-    network: EditedNetwork, node: NodeProto, scope: Scope, read: set[str]
-) -> Iterator[NodeProto]:
+    network: EditedNetwork, node: onnx.NodeProto, scope: Scope, read: set[str]
+) -> Iterator[onnx.NodeProto]:
     """Yield Concats of keys and values that an Attention gives back, all of them constants."""
     if node.op_type != "Attention" or not network.keys.is_standard(node) or len(node.input) < 6:
         return
@@ -166,7 +160,9 @@ def _constant_keys(
             yield onnx.helper.make_node("Concat", parts, [name], axis=2)
 
 
-def _passed_on(network: EditedNetwork, node: NodeProto, scope: Scope, read: set[str]) -> str | None:
+def _passed_on(
+    network: EditedNetwork, node: onnx.NodeProto, scope: Scope, read: set[str]
+) -> str | None:
     """Return the name of what a node gives back as it is; None if it does something."""
     if not network.keys.is_standard(node):
         return None
@@ -191,7 +187,7 @@ def _passed_on(network: EditedNetwork, node: NodeProto, scope: Scope, read: set[
     return None
 
 
-def _expands_nothing(network: EditedNetwork, node: NodeProto, scope: Scope) -> bool:
+def _expands_nothing(network: EditedNetwork, node: onnx.NodeProto, scope: Scope) -> bool:
     """Return whether each size that an Expand wants is 1, or is there already."""
     wanted = scope.values.get(node.input[1])
     shape = shape_of(network.types.get(node.input[0]))
@@ -201,7 +197,9 @@ def _expands_nothing(network: EditedNetwork, node: NodeProto, scope: Scope) -> b
     return all(size in (1, known) for known, size in pairs)
 
 
-def _output_names(nodes: Sequence[NodeProto], outputs: set[str], fixed: set[str]) -> dict[str, str]:
+def _output_names(
+    nodes: Sequence[onnx.NodeProto], outputs: set[str], fixed: set[str]
+) -> dict[str, str]:
     """Return the outputs that nodes may make themselves, by what copies are made of."""
     made = {name for node in nodes for name in node.output if name} - fixed
     found: dict[str, str] = {}
@@ -213,7 +211,9 @@ def _output_names(nodes: Sequence[NodeProto], outputs: set[str], fixed: set[str]
     return found
 
 
-def _with_names(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> Iterator[NodeProto]:
+def _with_names(
+    nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]
+) -> Iterator[onnx.NodeProto]:
     """Yield nodes with other names, without those that only gave these names to others."""
     for node in nodes:
         copies = node.op_type == "Identity" and is_standard(node.domain)

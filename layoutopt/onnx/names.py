@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 from layoutopt.conversion.rewrite import unused
-from layoutopt.onnx.protobuf import bodies, defined, graphs
-
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto
+from layoutopt.onnx.protobuf import bodies, defined, graphs, onnx
 
 
 class NetworkNames:
     """The names of tensors, and of nodes, of a network and all graphs inside its nodes."""
 
-    def __init__(self, model: ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto) -> None:
         self.taken = {""}
         for graph in graphs(model.graph):
             self.taken |= {x.name for x in (*graph.input, *graph.output, *graph.initializer)}
@@ -28,7 +24,7 @@ class NetworkNames:
         return unused(wish, self.taken)
 
 
-def unshadow(graph: GraphProto, names: NetworkNames) -> None:
+def unshadow(graph: onnx.GraphProto, names: NetworkNames) -> None:
     """Give what graphs inside a graph make other names than what any other graph makes.
 
     So a value that is read in there by another name, as it is the same, is not taken for theirs,
@@ -42,7 +38,7 @@ def unshadow(graph: GraphProto, names: NetworkNames) -> None:
             own |= {name for one in graphs(body) for name in defined(one)}
 
 
-def rename(node: NodeProto, names: Mapping[str, str], *, results: bool = False) -> None:
+def rename(node: onnx.NodeProto, names: Mapping[str, str], *, results: bool = False) -> None:
     """Let a node, and the graphs inside it, read by new names, and write its ``results`` so."""
     if not names:
         return
@@ -56,7 +52,7 @@ def rename(node: NodeProto, names: Mapping[str, str], *, results: bool = False) 
         _rename(body, names)
 
 
-def _rename_own(graph: GraphProto, hidden: Collection[str], names: NetworkNames) -> None:
+def _rename_own(graph: onnx.GraphProto, hidden: Collection[str], names: NetworkNames) -> None:
     """Give what a graph, and those inside it, make under some names other ones."""
     own = {name: names.fresh(f"{name}_own") for name in sorted(defined(graph).intersection(hidden))}
     if own:
@@ -74,7 +70,7 @@ def _rename_own(graph: GraphProto, hidden: Collection[str], names: NetworkNames)
             _rename_own(body, hidden, names)
 
 
-def _rename(graph: GraphProto, names: Mapping[str, str]) -> None:
+def _rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
     """Rename what a graph, and those inside it, capture."""
     own = defined(graph)
     names = {old: new for old, new in names.items() if old not in own}

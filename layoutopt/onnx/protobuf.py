@@ -7,15 +7,12 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from layoutopt.base.errors import InputError, needed
 from layoutopt.base.files import named, read_bytes, written
 from layoutopt.conversion.shapes import onnx as onnx
 from layoutopt.graphs.ops import Array
-
-if TYPE_CHECKING:
-    from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 Message = TypeVar("Message")
 
@@ -28,7 +25,7 @@ DATA_FIELDS = (
 )
 
 
-def load_model(path: str | Path) -> ModelProto:
+def load_model(path: str | Path) -> onnx.ModelProto:
     """Read a model as :func:`parse_model` does, with its large tensors' data dropped."""
     model = parse_model(path)
     for graph in graphs(model.graph):
@@ -37,14 +34,14 @@ def load_model(path: str | Path) -> ModelProto:
     return model
 
 
-def parse_model(path: str | Path) -> ModelProto:
+def parse_model(path: str | Path) -> onnx.ModelProto:
     """Read a model as it is; data in other files is not looked at.
 
     Raises ``InputError`` if the ``onnx`` package is missing, or the file holds no model.
     """
     needed("onnx", "reading a network", str(path))
     raw = read_bytes(Path(path))
-    model: ModelProto = onnx.ModelProto()
+    model: onnx.ModelProto = onnx.ModelProto()
     try:
         model.ParseFromString(raw)
     except Exception:  # protobuf's own error class has no types
@@ -75,7 +72,7 @@ def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def title(node: NodeProto) -> str:
+def title(node: onnx.NodeProto) -> str:
     """Return what errors call a node."""
     called = node.name or next(filter(None, node.output), "")
     return f"{node.op_type} {called!r}"
@@ -86,12 +83,12 @@ def is_standard(domain: str) -> bool:
     return domain in ("", "ai.onnx")
 
 
-def type_of(node: NodeProto) -> str:
+def type_of(node: onnx.NodeProto) -> str:
     """Return a node's op type, written ``domain::Type`` in other domains than ONNX's own."""
     return node.op_type if is_standard(node.domain) else f"{node.domain}::{node.op_type}"
 
 
-def versions_of(model: ModelProto) -> dict[str, int]:
+def versions_of(model: onnx.ModelProto) -> dict[str, int]:
     """Return the version of each operator set of a network, ``""`` for ONNX's own."""
     return {"" if is_standard(x.domain) else x.domain: x.version for x in model.opset_import}
 
@@ -100,7 +97,7 @@ HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """Types of ONNX's own ops that have attributes of graphs."""
 
 
-def graphs(graph: GraphProto | FunctionProto) -> Iterator[GraphProto]:
+def graphs(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.GraphProto]:
     """Yield a graph and all graphs inside its nodes."""
     yield graph
     for node in graph.node:
@@ -109,12 +106,12 @@ def graphs(graph: GraphProto | FunctionProto) -> Iterator[GraphProto]:
                 yield from graphs(body)
 
 
-def all_nodes(graph: GraphProto | FunctionProto) -> Iterator[NodeProto]:
+def all_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
     """Yield the nodes of a graph or function, and of all graphs inside these."""
     return (node for one in graphs(graph) for node in one.node)
 
 
-def bodies(node: NodeProto) -> Iterator[GraphProto]:
+def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """Yield the graphs that a node holds itself.
 
     Attributes of all other ops of ONNX are not looked at, which would take most of the time.
@@ -153,12 +150,12 @@ def set_items(field: Any, items: Iterable[Any]) -> None:
     field.extend(every)
 
 
-def names_read(nodes: Iterable[NodeProto]) -> set[str]:
+def names_read(nodes: Iterable[onnx.NodeProto]) -> set[str]:
     """Return the names that nodes read, and the graphs inside them from outside."""
     return {name for node in nodes for name in (*node.input, *captured(node))}
 
 
-def captured(node: NodeProto) -> set[str]:
+def captured(node: onnx.NodeProto) -> set[str]:
     """Return the names that the graphs inside a node read from outside."""
     found = set[str]()
     for body in bodies(node):
@@ -167,14 +164,14 @@ def captured(node: NodeProto) -> set[str]:
     return found
 
 
-def defined(graph: GraphProto) -> set[str]:
+def defined(graph: onnx.GraphProto) -> set[str]:
     """Return the names that a graph gives to tensors of its own."""
     own = {x.name for x in (*graph.input, *graph.initializer)}
     own.update(x.values.name for x in graph.sparse_initializer)
     return own.union(*(node.output for node in graph.node)) - {""}
 
 
-def array(tensor: TensorProto) -> Array | None:
+def array(tensor: onnx.TensorProto) -> Array | None:
     """Return a tensor's value if it is small and in the file itself."""
     external = tensor.data_location == onnx.TensorProto.EXTERNAL
     if external or prod(tensor.dims) > SMALL:
@@ -188,7 +185,7 @@ def array(tensor: TensorProto) -> Array | None:
         raise InputError(f"tensor {tensor.name!r}: unknown ONNX element type {kind}") from None
 
 
-def drop_data(graph: GraphProto) -> None:
+def drop_data(graph: onnx.GraphProto) -> None:
     """Empty large tensors of a graph, of which only shapes matter."""
     values = (a.t for node in graph.node for a in node.attribute if a.HasField("t"))
     for tensor in (*graph.initializer, *values):
@@ -197,7 +194,7 @@ def drop_data(graph: GraphProto) -> None:
                 tensor.ClearField(field)
 
 
-def sparse_as_inputs(graph: GraphProto) -> None:
+def sparse_as_inputs(graph: onnx.GraphProto) -> None:
     """Turn sparse initialisers into inputs, of which shape inference knows the shape."""
     inputs = {value.name for value in graph.input}
     for x in graph.sparse_initializer:
@@ -217,13 +214,13 @@ LARGEST = 2**31 - 1
 class LoadedModel(NamedTuple):
     """A network as it was given, weights included."""
 
-    model: ModelProto
+    model: onnx.ModelProto
     name: str  # that of its file, else its own
     outside: frozenset[str] = frozenset()  # the names of weights that were in files of their own
     files: frozenset[Path] = frozenset()  # the files that were read
 
 
-def loaded(model: ModelProto) -> LoadedModel:
+def loaded(model: onnx.ModelProto) -> LoadedModel:
     """Return a network that is in memory already.
 
     Raises ``InputError`` if it is none, or its weights are not there.
@@ -258,12 +255,12 @@ def load(path: str | Path) -> LoadedModel:
     return LoadedModel(model, str(path), names, files)
 
 
-def _outside(model: ModelProto) -> list[TensorProto]:
+def _outside(model: onnx.ModelProto) -> list[onnx.TensorProto]:
     return [x for x in model.graph.initializer if x.data_location == onnx.TensorProto.EXTERNAL]
 
 
 def write_proto(
-    model: ModelProto, path: Path, outside: Collection[str] = (), *, overwrite: bool = True
+    model: onnx.ModelProto, path: Path, outside: Collection[str] = (), *, overwrite: bool = True
 ) -> None:
     """Write a network whole or not at all.
 
@@ -285,7 +282,7 @@ def write_proto(
             data.write(tensor.raw_data)
 
 
-def _pointing(model: ModelProto, chosen: list[TensorProto], file: str) -> ModelProto:
+def _pointing(model: onnx.ModelProto, chosen: list[onnx.TensorProto], file: str) -> onnx.ModelProto:
     """Return a network that finds some of its weights in a file, one after the other."""
     light = onnx.ModelProto()
     copied_except(model, light, "graph")
@@ -309,12 +306,12 @@ def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
-def proto_bytes(model: ModelProto, path: str | Path) -> bytes:
+def proto_bytes(model: onnx.ModelProto, path: str | Path) -> bytes:
     """Return the bytes of a network's file, with all weights in it."""
     return b"".join(_parts(model, path))
 
 
-def _parts(model: ModelProto, path: str | Path) -> Iterator[bytes]:
+def _parts(model: onnx.ModelProto, path: str | Path) -> Iterator[bytes]:
     """Yield the bytes of a network's file, one weight after the other.
 
     Protobuf needs several times the memory of a message to write it, or to tell its size.

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from importlib.resources import files as resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -51,15 +50,12 @@ from layoutopt.onnx.validate import (
 )
 from layoutopt.onnx.weights import sparse_value
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TypeProto
-
 
 @dataclass(frozen=True, eq=False)
 class AddedNode:
     """A node that has been added."""
 
-    proto: NodeProto  # the node in the file
+    proto: onnx.NodeProto  # the node in the file
     node: Node  # what its rule was given
     outputs: Sequence[Tensor | None]  # None for those that nobody reads
 
@@ -77,7 +73,7 @@ class OnnxGraphBuilder:
         self.versions = versions_of(shaped.model)
         self.tensors: dict[str, Tensor] = {}
         self.wanted: set[str] = set()
-        self.live: list[NodeProto] = []
+        self.live: list[onnx.NodeProto] = []
         self.placed: list[AddedNode] = []
         self.misfits: Counter[str] = Counter()
 
@@ -95,7 +91,7 @@ class OnnxGraphBuilder:
             with errors_at(title(node)):
                 self._add(node)
 
-    def _add(self, node: NodeProto) -> None:
+    def _add(self, node: onnx.NodeProto) -> None:
         names = [name if name in self.wanted else "" for name in node.output]
         shapes = [self._shape(name) if name else None for name in names]
         op = replace(op_of(node, self.versions, self.shaped.values), outputs=tuple(names))
@@ -108,7 +104,7 @@ class OnnxGraphBuilder:
             (name, x) for name, x in zip(names, outputs, strict=True) if name and x is not None
         )
 
-    def _built(self, node: NodeProto, ready: Node) -> Sequence[Tensor | None]:
+    def _built(self, node: onnx.NodeProto, ready: Node) -> Sequence[Tensor | None]:
         """Return the outputs of a node: by its rule, or of a barrier if sizes are taken for 1."""
         build, guessed = build_of(type_of(node)), self.shaped.guessed
         if not guessed:
@@ -143,9 +139,9 @@ def _follow(build: Build, builder: GraphBuilder, node: Node) -> Sequence[Tensor 
     return outputs
 
 
-def live_nodes(shaped: ShapedModel) -> tuple[list[NodeProto], set[str]]:
+def live_nodes(shaped: ShapedModel) -> tuple[list[onnx.NodeProto], set[str]]:
     """Return the nodes that outputs depend on as data, in order, and the names that these read."""
-    live: list[NodeProto] = []
+    live: list[onnx.NodeProto] = []
     wanted = {x.name for x in shaped.model.graph.output}
     for node in reversed(shaped.model.graph.node):
         if not wanted.isdisjoint(node.output):
@@ -154,7 +150,7 @@ def live_nodes(shaped: ShapedModel) -> tuple[list[NodeProto], set[str]]:
     return live[::-1], wanted
 
 
-def _data(shaped: ShapedModel, node: NodeProto) -> list[str]:
+def _data(shaped: ShapedModel, node: onnx.NodeProto) -> list[str]:
     """Return the names of a node's inputs, empty ones for those that it does not read as data."""
     facts = type_facts(type_of(node))
     known = {i for i in facts.structural if i < len(node.input) and node.input[i] in shaped.values}
@@ -272,7 +268,7 @@ class Trainer:
         )
 
 
-def _weights(network: GraphProto) -> tuple[str, ...]:
+def _weights(network: onnx.GraphProto) -> tuple[str, ...]:
     """Return the names of what may be weights: initialisers and Constant nodes, unless sparse.
 
     A constant that is filled to a shape that one of them gives stands for one: networks are handed
@@ -286,7 +282,7 @@ def _weights(network: GraphProto) -> tuple[str, ...]:
     return (*names, *(node.output[0] for node in filled))
 
 
-def _floats(network: GraphProto) -> set[str]:
+def _floats(network: onnx.GraphProto) -> set[str]:
     """Return the names of tensors of floating-point numbers."""
     kinds = (
         onnx.TensorProto.FLOAT,
@@ -342,7 +338,7 @@ def _entries(raw: bytes, file: str) -> dict[str, Decimal]:
     return entries
 
 
-def sized(shaped: ShapedModel, whole: Callable[[], ModelProto]) -> ShapedModel:
+def sized(shaped: ShapedModel, whole: Callable[[], onnx.ModelProto]) -> ShapedModel:
     """Return a network with shapes for all tensors that have at least a rank.
 
     They are those of one run on random inputs if there is one; else sizes that nothing tells are
@@ -392,7 +388,7 @@ def _made(shaped: ShapedModel) -> set[str]:
     return {name for node in nodes for name in node.output if name in wanted}
 
 
-def _origins(shaped: ShapedModel, unknown: set[str]) -> list[NodeProto]:
+def _origins(shaped: ShapedModel, unknown: set[str]) -> list[onnx.NodeProto]:
     """Return the nodes that make tensors of unknown shape of those of known ones."""
     return [
         node
@@ -403,7 +399,7 @@ def _origins(shaped: ShapedModel, unknown: set[str]) -> list[NodeProto]:
     ]
 
 
-def _ranked(shaped: ShapedModel, names: set[str]) -> dict[str, TypeProto]:
+def _ranked(shaped: ShapedModel, names: set[str]) -> dict[str, onnx.TypeProto]:
     """Return the types of those tensors that have a rank, with sizes of 1 where none is known."""
     found = {}
     graph = shaped.model.graph
@@ -423,8 +419,8 @@ def listed(counts: Mapping[str, int]) -> str:
 
 
 def _measured(
-    shaped: ShapedModel, whole: Callable[[], ModelProto], names: set[str]
-) -> dict[str, TypeProto]:
+    shaped: ShapedModel, whole: Callable[[], onnx.ModelProto], names: set[str]
+) -> dict[str, onnx.TypeProto]:
     """Return types of tensors as one run on random inputs makes them, or raise InputError."""
     if sum(int(np.prod(x, dtype=object)) for x in shaped.shapes.values()) > MOST_ELEMENTS:
         raise InputError("it is too large for a run that would tell them")
@@ -442,7 +438,7 @@ def _measured(
     }
 
 
-def _with(shaped: ShapedModel, kinds: Mapping[str, TypeProto]) -> ShapedModel:
+def _with(shaped: ShapedModel, kinds: Mapping[str, onnx.TypeProto]) -> ShapedModel:
     """Return a network with types of some more tensors, and what follows from these."""
     graph = shaped.model.graph
     kept = [value for value in graph.value_info if value.name not in kinds]
@@ -566,13 +562,13 @@ def read_network(
     return UnwindingModel(graph, counts[0], counts[1], counts[2], shaped.notes + notes)
 
 
-def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> ShapedModel:
+def _shaped(model: onnx.ModelProto, path: str | Path, dims: Mapping[str, int]) -> ShapedModel:
     """Return a network with all shapes, whose nodes are in order.
 
     The file, with weights, is for the case that only a run tells some shapes.
     """
 
-    def whole() -> ModelProto:
+    def whole() -> onnx.ModelProto:
         model = _prepared(load(path).model)
         set_dims(model, dims)
         return model
@@ -586,7 +582,7 @@ def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> Sha
     return replace(shaped, notes=(*notes, *shaped.notes), weights=weights)
 
 
-def _prepared(model: ModelProto) -> ModelProto:
+def _prepared(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a network without functions, its nodes in order, each Identity with one input."""
     model = inlined(as_runtimes_read(model)[0])
     sort_nodes(model.graph)

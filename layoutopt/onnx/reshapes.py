@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from layoutopt.layout.factors import Shape, Size, numbers_of
 from layoutopt.layout.reshape import written_sizes
-from layoutopt.onnx.edited import is_view
+from layoutopt.onnx.edited import EditedNetwork, Scope, is_view
 from layoutopt.onnx.protobuf import captured, onnx, set_items
 from layoutopt.onnx.types import shape_of, turned_axes
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto
 
-    from layoutopt.onnx.edited import EditedNetwork, Scope
-
-
-def multiply_batches(network: EditedNetwork, graph: GraphProto, scope: Scope) -> None:
+def multiply_batches(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope) -> None:
     """Let products with a matrix take tensors as they are, not as a matrix of open size.
 
     That is where a Reshape joins axes of a tensor to rows, and another one behind the product
@@ -43,7 +38,7 @@ def multiply_batches(network: EditedNetwork, graph: GraphProto, scope: Scope) ->
     set_items(graph.node, nodes)
 
 
-def _multiplies_rows(network: EditedNetwork, node: NodeProto, scope: Scope) -> bool:
+def _multiplies_rows(network: EditedNetwork, node: onnx.NodeProto, scope: Scope) -> bool:
     """Return whether a node multiplies rows by a matrix, and adds the same to all of them."""
     if node.op_type != "Gemm":
         return node.op_type == "MatMul"
@@ -61,11 +56,11 @@ def _multiplies_rows(network: EditedNetwork, node: NodeProto, scope: Scope) -> b
 
 def _batch_product(
     network: EditedNetwork,
-    graph: GraphProto,
-    joined: NodeProto,
-    product: NodeProto,
-    split: NodeProto,
-) -> list[NodeProto] | None:
+    graph: onnx.GraphProto,
+    joined: onnx.NodeProto,
+    product: onnx.NodeProto,
+    split: onnx.NodeProto,
+) -> list[onnx.NodeProto] | None:
     """Return the nodes that compute a product between two reshapes without these, if any."""
     names = joined.input[0], joined.output[0], product.output[0], split.output[0]
     before, rows, columns, after = (shape_of(network.types.get(name)) for name in names)
@@ -97,7 +92,7 @@ def _batch_product(
 
 
 def _joined(
-    network: EditedNetwork, graph: GraphProto, node: NodeProto, count: int, last: Shape
+    network: EditedNetwork, graph: onnx.GraphProto, node: onnx.NodeProto, count: int, last: Shape
 ) -> str:
     """Return the name of a new shape that copies so many sizes, and ends with others."""
     shape = np.array([0] * count + [*last], np.int64)
@@ -123,13 +118,13 @@ def common_batch(before: Shape, after: Shape, ends: tuple[Size, Size]) -> int | 
     return None
 
 
-def join_reshapes(network: EditedNetwork, graph: GraphProto, scope: Scope) -> None:
+def join_reshapes(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope) -> None:
     """Let reshapes to known shapes read what was there before other reshapes.
 
     That is where nobody else reads between them, where it comes back as it was, or where sizes
     between them are not known.
     """
-    made: dict[str, NodeProto] = {}
+    made: dict[str, onnx.NodeProto] = {}
     reads = Counter(x for n in graph.node for x in (*n.input, *captured(n)))
     reads.update(value.name for value in graph.output)
     for node in graph.node:
@@ -155,7 +150,7 @@ def join_reshapes(network: EditedNetwork, graph: GraphProto, scope: Scope) -> No
 
 
 def _reshape_instead(
-    network: EditedNetwork, graph: GraphProto, scope: Scope, node: NodeProto
+    network: EditedNetwork, graph: onnx.GraphProto, scope: Scope, node: onnx.NodeProto
 ) -> None:
     """Let a Transpose that moves axes of size 1 alone be a Reshape, where one size is open."""
     shape = shape_of(network.types.get(node.input[0]))
@@ -173,5 +168,5 @@ def _reshape_instead(
         del node.attribute[:]
 
 
-def _reshapes(node: NodeProto | None) -> bool:
+def _reshapes(node: onnx.NodeProto | None) -> bool:
     return node is not None and node.op_type == "Reshape"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from layoutopt import __version__
 from layoutopt.base.errors import InputError
@@ -13,10 +13,7 @@ from layoutopt.base.files import named
 from layoutopt.base.limits import Stopped
 from layoutopt.base.result import Status
 from layoutopt.conversion.result import NO_TRANSFORMS, Conversion, Remaining, Tally, first_gap
-from layoutopt.onnx.protobuf import LoadedModel, write_proto
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
+from layoutopt.onnx.protobuf import LoadedModel, onnx, write_proto
 
 BESIDE = 1024
 """New weights of so many bytes are kept beside the network, if others are."""
@@ -62,7 +59,7 @@ class ConversionResult:
         Whether layouts were asked of ops that could not be converted; then nothing is optimal.
     """
 
-    model: ModelProto
+    model: onnx.ModelProto
     conversion: Conversion
     opaque: Mapping[str, int] = field(default_factory=dict)
     difference: float | None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,6 @@ from layoutopt.onnx.runtime import CrashError, RunError, Session
 from layoutopt.onnx.types import shape_of
 from layoutopt.onnx.validate import inlined
 from layoutopt.onnx.weights import bare_model, known_values
-
-if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
@@ -82,7 +79,7 @@ class Outputs:
     ``InputError`` if onnxruntime is missing, or cannot run it.
     """
 
-    def __init__(self, model: ModelProto, seed: int = 0, inputs: Arrays | None = None) -> None:
+    def __init__(self, model: onnx.ModelProto, seed: int = 0, inputs: Arrays | None = None) -> None:
         self.random = random_outputs(model)
         self.inputs: Arrays
         if inputs is None:
@@ -91,7 +88,7 @@ class Outputs:
             self.inputs, self.arrays = inputs, run(model, inputs)
 
     def difference(
-        self, other: ModelProto, freed: Mapping[str, Sequence[int]] | None = None
+        self, other: onnx.ModelProto, freed: Mapping[str, Sequence[int]] | None = None
     ) -> float:
         """Return how much the outputs of another network differ, which runs unoptimised, too.
 
@@ -105,7 +102,7 @@ class Outputs:
         return max((_difference(wanted[name], found[name]) for name in names), default=0.0)
 
 
-def random_outputs(model: ModelProto) -> list[str]:
+def random_outputs(model: onnx.ModelProto) -> list[str]:
     """Return the names of outputs that depend on random numbers."""
     drawn: set[str] = set()
     graph = model.graph
@@ -120,14 +117,14 @@ def random_outputs(model: ModelProto) -> list[str]:
     return [value.name for value in model.graph.output if value.name in drawn]
 
 
-def _draws(node: NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
+def _draws(node: onnx.NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
     """Return whether a node draws numbers; Dropout may, unless it is known not to train."""
     given = node.op_type == "Dropout" and len(node.input) > 2 and node.input[2] != ""
     training = given and bool(values.get(node.input[2], np.array(True)).any())
     return is_standard(node.domain) and (training or type_facts(node.op_type).random)
 
 
-def tolerance(model: ModelProto) -> float:
+def tolerance(model: onnx.ModelProto) -> float:
     """Return which relative difference of outputs rounding can explain.
 
     Sums in another order differ by some thousand roundings at most; where numbers of 16 bits or
@@ -148,7 +145,7 @@ def _freed(arrays: Arrays, freed: Mapping[str, Sequence[int]]) -> dict[str, NDAr
     return {n: a.transpose(freed[n]) if n in freed else a for n, a in arrays.items()}
 
 
-def run(model: ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
+def run(model: onnx.ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
     """Return the outputs of a network, unoptimised.
 
     Raises ``InputError`` if onnxruntime is missing, or cannot run it: then it is :class:`NotRun`.
@@ -158,7 +155,7 @@ def run(model: ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
 
 
 def run_at_random(
-    model: ModelProto, seed: int = 0, seconds: float | None = None, *, types: bool = False
+    model: onnx.ModelProto, seed: int = 0, seconds: float | None = None, *, types: bool = False
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return random inputs on which a network runs, unoptimised, and its outputs.
 
@@ -184,7 +181,7 @@ def run_at_random(
     raise first
 
 
-def _drawn(model: ModelProto, seed: int) -> Iterator[dict[str, NDArray[Any]]]:
+def _drawn(model: onnx.ModelProto, seed: int) -> Iterator[dict[str, NDArray[Any]]]:
     """Yield inputs drawn in every way, but for those that are too large, or as they were."""
     seen: list[Any] = []
     for draw in DRAWS:
@@ -203,13 +200,13 @@ def _arrays(value: Any) -> Sequence[NDArray[Any]]:
     return value if isinstance(value, list) else [value]
 
 
-def _inputs(model: ModelProto) -> list[ValueInfoProto]:
+def _inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     own = {x.name for x in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in own]
 
 
 @contextmanager
-def _session(model: ModelProto, seconds: float | None = None) -> Iterator[Session]:
+def _session(model: onnx.ModelProto, seconds: float | None = None) -> Iterator[Session]:
     """Yield a network as onnxruntime has it in memory, unoptimised."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
@@ -247,7 +244,7 @@ def not_run(error: RunError, what: str = "run it") -> NotRun:
     return NotRun(f"onnxruntime cannot {what} ({first_line(error)})")
 
 
-def _older(model: ModelProto, refusal: str) -> ModelProto | None:
+def _older(model: onnx.ModelProto, refusal: str) -> onnx.ModelProto | None:
     """Return a network as one of the latest versions that onnxruntime says it knows.
 
     Most ops are the same in the next version; of the others onnxruntime says what it cannot run.
@@ -266,7 +263,7 @@ def _older(model: ModelProto, refusal: str) -> ModelProto | None:
 
 
 def evaluate(
-    model: ModelProto, nodes: Sequence[NodeProto], inputs: Arrays, results: Sequence[str]
+    model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], inputs: Arrays, results: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
     """Return what nodes of a network make of constants, unoptimised, by the names of results.
 
@@ -297,7 +294,7 @@ def evaluate(
 
 
 def random_inputs(
-    model: ModelProto, seed: int = 0, draw: InputDraw = DRAWS[0]
+    model: onnx.ModelProto, seed: int = 0, draw: InputDraw = DRAWS[0]
 ) -> dict[str, NDArray[Any]]:
     """Return random inputs of a network; its initialisers are left as they are.
 
@@ -307,7 +304,7 @@ def random_inputs(
     return {value.name: drawing.value(value) for value in _inputs(model)}
 
 
-def large_tensors(model: ModelProto) -> set[str]:
+def large_tensors(model: onnx.ModelProto) -> set[str]:
     """Return the names of initialisers that a file keeps beside the network."""
     return {x.name for x in model.graph.initializer if len(x.raw_data) >= LARGE}
 
@@ -319,7 +316,7 @@ class _Drawing:
         self.draw, self.generator = draw, np.random.default_rng(seed % 2**64)
         self.sizes: dict[str, int] = {}
 
-    def value(self, value: ValueInfoProto) -> Any:
+    def value(self, value: onnx.ValueInfoProto) -> Any:
         """Return a random value of the type of an input: a tensor, or a sequence of two."""
         kind = value.type
         while kind.HasField("optional_type"):
@@ -330,7 +327,7 @@ class _Drawing:
             raise NotRun(f"input {value.name!r} is no tensor, and cannot be drawn at random")
         return self.tensor(value.name, kind)
 
-    def shape(self, name: str, kind: TypeProto) -> list[int]:
+    def shape(self, name: str, kind: onnx.TypeProto) -> list[int]:
         """Return the shape of a tensor, with sizes for its open dimensions."""
         shape, known, draw = [], shape_of(kind) or (), self.draw
         for axis, size in enumerate(known):
@@ -341,7 +338,7 @@ class _Drawing:
             shape.append(size)
         return shape
 
-    def tensor(self, name: str, kind: TypeProto) -> NDArray[Any]:
+    def tensor(self, name: str, kind: onnx.TypeProto) -> NDArray[Any]:
         """Return a random tensor."""
         shape = self.shape(name, kind)
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.registry import type_facts
@@ -29,15 +28,12 @@ from layoutopt.onnx.types import (
 from layoutopt.onnx.validate import sort_nodes
 from layoutopt.onnx.weights import bare_model, known_values
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto, ValueInfoProto
-
 
 @dataclass(frozen=True, eq=False)
 class ShapedModel:
     """A model all of whose shapes are as known as they will be."""
 
-    model: ModelProto  # nodes that compute shapes have become constants
+    model: onnx.ModelProto  # nodes that compute shapes have become constants
     shapes: Mapping[str, Shape]  # by tensor name; only what is known completely
     values: Mapping[str, Array]  # small constants by name
     others: Collection[str]  # names of what is no tensor: sequences, maps and optional values
@@ -56,7 +52,7 @@ class ShapedModel:
         return ""
 
 
-def infer(model: ModelProto, dims: Mapping[str, int]) -> ShapedModel:
+def infer(model: onnx.ModelProto, dims: Mapping[str, int]) -> ShapedModel:
     """Infer shapes, folding what computes them, until nothing more is found.
 
     ``dims`` has sizes of symbolic dimensions by name; ``"x.0"`` names dimension 0 of input ``x``,
@@ -78,7 +74,7 @@ def infer(model: ModelProto, dims: Mapping[str, int]) -> ShapedModel:
     return replace(shaped, notes=notes, declared=frozenset(needed))
 
 
-def with_known_shapes(model: ModelProto) -> ShapedModel:
+def with_known_shapes(model: onnx.ModelProto) -> ShapedModel:
     """Return a model with what follows from the shapes that it has."""
     while True:
         model = with_shapes(model)
@@ -95,7 +91,7 @@ def with_known_shapes(model: ModelProto) -> ShapedModel:
 NO_TENSORS = ("sequence_type", "map_type", "optional_type")
 
 
-def set_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
+def set_dims(model: onnx.ModelProto, dims: Mapping[str, int]) -> None:
     """Write the given sizes down, and forget all other symbols but those of inputs."""
     names: dict[str, None] = {}
     for name, size in dims.items():
@@ -117,7 +113,7 @@ def set_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
             raise InputError(f"no input has an open dimension {name!r}; open ones: {known}")
 
 
-def _check_inputs(model: ModelProto) -> None:
+def _check_inputs(model: onnx.ModelProto) -> None:
     """Refuse inputs whose shape is not known, if they are read."""
     graph = model.graph
     constant = {x.name for x in graph.initializer}
@@ -137,14 +133,14 @@ def _check_inputs(model: ModelProto) -> None:
             raise InputError(f"input {value.name!r}: the size of {names} is open; give {flags}")
 
 
-def _open_dims(value: ValueInfoProto) -> Iterator[tuple[str, TensorShapeProto.Dimension]]:
+def _open_dims(value: onnx.ValueInfoProto) -> Iterator[tuple[str, onnx.TensorShapeProto.Dimension]]:
     """Yield the dimensions of a tensor without a size, and what a caller may call them."""
     for axis, dim in enumerate(value.type.tensor_type.shape.dim):
         if not (dim.HasField("dim_value") and dim.dim_value >= 0):
             yield dim.dim_param or f"{value.name}.{axis}", dim
 
 
-def skeleton(model: ModelProto) -> ModelProto:
+def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a network with all shapes that can be told, without the data of large tensors.
 
     What computes shapes from shapes has become constants.  Declared shapes count where nothing
@@ -170,7 +166,7 @@ def skeleton(model: ModelProto) -> ModelProto:
     return with_shapes(bare)
 
 
-def tell_operands(graph: GraphProto) -> bool:
+def tell_operands(graph: onnx.GraphProto) -> bool:
     """Tell sizes of operands by those of results, in all graphs; return whether any were.
 
     They go through transposes, elementwise ops of one operand, and reshapes of which one size is
@@ -203,8 +199,8 @@ def tell_operands(graph: GraphProto) -> bool:
 
 
 def _operand_sizes(
-    node: NodeProto, kinds: Mapping[str, ValueInfoProto], *, always: bool
-) -> list[TensorShapeProto.Dimension] | None:
+    node: onnx.NodeProto, kinds: Mapping[str, onnx.ValueInfoProto], *, always: bool
+) -> list[onnx.TensorShapeProto.Dimension] | None:
     """Return the sizes of a node's operand by those of its result; None if they do not tell.
 
     What has no elements tells nothing: in it, sizes cannot be left open by -1.  A reshape that does
@@ -229,8 +225,8 @@ def _operand_sizes(
 
 
 def _open_size(
-    operand: ValueInfoProto | None, result: list[TensorShapeProto.Dimension]
-) -> list[TensorShapeProto.Dimension] | None:
+    operand: onnx.ValueInfoProto | None, result: list[onnx.TensorShapeProto.Dimension]
+) -> list[onnx.TensorShapeProto.Dimension] | None:
     """Return the sizes of an operand of which one is open, by those that it is reshaped to.
 
     The open size is the number of elements of the result, divided by the other sizes.
@@ -248,8 +244,8 @@ def _open_size(
 
 
 def _turned_sizes(
-    node: NodeProto, types: Mapping[str, TypeProto | None]
-) -> list[TensorShapeProto.Dimension]:
+    node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto | None]
+) -> list[onnx.TensorShapeProto.Dimension]:
     """Return the sizes of a transpose's result by those of its operand; none if it has no rank."""
     kind = types.get(node.input[0])
     dims = [] if kind is None else list(kind.tensor_type.shape.dim)
@@ -257,7 +253,9 @@ def _turned_sizes(
     return [dims[axis] for axis in order] if sorted(order) == [*range(len(dims))] else []
 
 
-def _tell(kind: TypeProto, dims: list[TensorShapeProto.Dimension], names: set[str]) -> bool:
+def _tell(
+    kind: onnx.TypeProto, dims: list[onnx.TensorShapeProto.Dimension], names: set[str]
+) -> bool:
     """Fill in what is not known of a type; return whether there was anything."""
     if kind.WhichOneof("value") != "tensor_type":
         return False

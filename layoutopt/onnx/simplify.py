@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.result import Tally
@@ -18,7 +17,7 @@ from layoutopt.onnx.edited import EditedNetwork, Scope
 from layoutopt.onnx.folding import fold_constants
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.merge import merge
-from layoutopt.onnx.protobuf import bodies, captured, graphs, set_items
+from layoutopt.onnx.protobuf import bodies, captured, graphs, onnx, set_items
 from layoutopt.onnx.reshapes import join_reshapes, multiply_batches
 from layoutopt.onnx.source import check_network
 from layoutopt.onnx.transposes import GivenTransposes
@@ -26,28 +25,25 @@ from layoutopt.onnx.types import contradictions, give_back, take_declared
 from layoutopt.onnx.validate import inlined, sort_nodes
 from layoutopt.onnx.weights import add_nodes, dense_constants, known_values, light_model
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, TensorProto
-
 
 @dataclass(frozen=True)
 class SimplifiedModel:
     """A network that computes the same with fewer nodes."""
 
-    model: ModelProto  # large weights of its own graph are without their data
-    weights: Mapping[str, TensorProto]  # these weights by name; their own names may be others
+    model: onnx.ModelProto  # large weights of its own graph are without their data
+    weights: Mapping[str, onnx.TensorProto]  # these weights by name; their own names may be others
     removed: Tally  # the transposes that are gone
     notes: tuple[str, ...]  # what a user should know of the network as it was given; a line each
 
 
-def simplified(model: ModelProto, *, copies: bool = True) -> SimplifiedModel:
+def simplified(model: onnx.ModelProto, *, copies: bool = True) -> SimplifiedModel:
     """Return a network, given with its weights, without what does nothing.
 
     What becomes of it depends on nothing else.  Readers get their own ``copies`` of what costs
     nothing to make.  Raises ``InputError`` if it is not read, or not well-formed; in one line.
     """
     check_network(model)
-    weights: dict[str, TensorProto] = {}
+    weights: dict[str, onnx.TensorProto] = {}
     light = _inlined(light_model(model, weights), weights)
     for graph in graphs(light.graph):
         dense_constants(light, graph)
@@ -71,7 +67,7 @@ def simplified(model: ModelProto, *, copies: bool = True) -> SimplifiedModel:
     return SimplifiedModel(light, weights, given.gone(graph, network.types), notes)
 
 
-def _inlined(light: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
+def _inlined(light: onnx.ModelProto, weights: dict[str, onnx.TensorProto]) -> onnx.ModelProto:
     """Return a network with the nodes of its functions in place of calls.
 
     Functions that tell layouts of ops stay, and all where calls do not fit them.
@@ -88,7 +84,7 @@ def _inlined(light: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
     return light
 
 
-def _simplify(network: EditedNetwork, graph: GraphProto, outside: Scope) -> None:
+def _simplify(network: EditedNetwork, graph: onnx.GraphProto, outside: Scope) -> None:
     """Run all passes over a graph and those inside it, once."""
     scope = network.scope(graph, outside)
     for run in PASSES:
@@ -96,7 +92,7 @@ def _simplify(network: EditedNetwork, graph: GraphProto, outside: Scope) -> None
     _drop_dead(network, graph)
 
 
-def _simplify_bodies(network: EditedNetwork, graph: GraphProto, scope: Scope) -> None:
+def _simplify_bodies(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope) -> None:
     for node in graph.node:
         for body in bodies(node):
             _simplify(network, body, scope)
@@ -106,7 +102,7 @@ PASSES = (merge, multiply_batches, join_reshapes, _simplify_bodies, fold_constan
 """Passes ``(network, graph, scope)``, in order; each changes the graph in place."""
 
 
-def _drop_dead(network: EditedNetwork, graph: GraphProto) -> None:
+def _drop_dead(network: EditedNetwork, graph: onnx.GraphProto) -> None:
     """Take away nodes and constants that no output needs, here and in all inside it."""
     wanted = network.fixed(graph)
     kept = []

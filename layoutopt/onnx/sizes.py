@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,6 @@ from layoutopt.layout.reshape import written_sizes
 from layoutopt.onnx.inference import SINCE_AXES_FROM_THE_LAST, result_shapes
 from layoutopt.onnx.protobuf import SMALL, bodies, is_standard, onnx, type_of, versions_of
 from layoutopt.onnx.types import element_bytes, fill_type, shape_of, type_name
-
-if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, TypeProto
-
 
 INTEGERS = ("int32", "int64")
 """Types of elements that hold sizes."""
@@ -85,8 +81,8 @@ Entries: TypeAlias = NDArray[Any]
 class KnownSizes:
     """What is known of sizes of tensors, and of results that nodes make of sizes, in order."""
 
-    model: ModelProto
-    types: Mapping[str, TypeProto | None]  # in which open sizes are filled in
+    model: onnx.ModelProto
+    types: Mapping[str, onnx.TypeProto | None]  # in which open sizes are filled in
     constants: Mapping[str, Known]
     values: dict[str, NDArray[Any]]  # small constants and results by name
     entries: dict[str, Entries] = field(default_factory=dict)
@@ -98,7 +94,7 @@ class KnownSizes:
         self.told.add(name)
         return value
 
-    def add(self, node: NodeProto) -> NDArray[Any] | None:
+    def add(self, node: onnx.NodeProto) -> NDArray[Any] | None:
         """Follow the results of the next node, and return its value if that is known and short."""
         self._tell(node)
         if not is_standard(node.domain) or not node.input or len(node.output) != 1:
@@ -112,7 +108,7 @@ class KnownSizes:
         element = type_name(kind.tensor_type.elem_type) if kind is not None else ""
         return entries.astype(element if element in INTEGERS else "int64")
 
-    def _tell(self, node: NodeProto) -> None:
+    def _tell(self, node: onnx.NodeProto) -> None:
         """Tell what follows for the shapes of results, where more is known of what a node reads."""
         if self.told.isdisjoint(node.input):
             return
@@ -131,7 +127,7 @@ class KnownSizes:
         known = self.values.get(name, self.constants.get(name))
         return shape_of(self.types.get(name)) if known is None else known.shape
 
-    def whole_number(self, node: NodeProto) -> NDArray[Any] | None:
+    def whole_number(self, node: onnx.NodeProto) -> NDArray[Any] | None:
         """Return a small result in whole numbers that is computed from known values, not copied."""
         kind = self.types.get(node.output[0])
         whole = kind is not None and type_name(kind.tensor_type.elem_type) in INTEGERS
@@ -141,7 +137,7 @@ class KnownSizes:
         )
         return None if found is None else found[node.output[0]]
 
-    def evaluated(self, node: NodeProto) -> Arrays | None:
+    def evaluated(self, node: onnx.NodeProto) -> Arrays | None:
         """Return a node's results by name, or nothing if they are not known or not small."""
         if node.op_type in ("Shape", "Size") and is_standard(node.domain):
             value = shape_value(node, self._shape(node.input[0]))
@@ -161,7 +157,7 @@ class KnownSizes:
         named = {k: np.asarray(v) for k, v in zip(names, results, strict=True)}
         return named if all(v.size <= SMALL for v in named.values()) else None
 
-    def reshape_target(self, node: NodeProto) -> NDArray[np.int64] | None:
+    def reshape_target(self, node: onnx.NodeProto) -> NDArray[np.int64] | None:
         """Return the constant that a Reshape may take for a shape that is partly open.
 
         Open sizes are 0 where the operand has the same ones in their places, else one is -1.
@@ -180,7 +176,7 @@ class KnownSizes:
             return None  # beside a size that may be 0, one cannot be left open
         return np.array(target, np.int64)
 
-    def _result(self, node: NodeProto) -> Entries | None:
+    def _result(self, node: onnx.NodeProto) -> Entries | None:
         """Return what is known of a node's result; None if it does not hold sizes."""
         attributes = {a.name: a.i for a in node.attribute}
         if node.op_type == "Shape":
@@ -302,7 +298,7 @@ def _array(sizes: Sequence[Entry]) -> Entries:
 
 
 def run_alone(
-    model: ModelProto, node: NodeProto, inputs: Mapping[str, Array]
+    model: onnx.ModelProto, node: onnx.NodeProto, inputs: Mapping[str, Array]
 ) -> list[Array] | None:
     """Return the outputs of a node of a model, None if they cannot be told."""
     from onnx.reference import ReferenceEvaluator
@@ -324,7 +320,7 @@ def run_alone(
         return None
 
 
-def _slices_from_before(node: NodeProto, inputs: Mapping[str, Array]) -> bool:
+def _slices_from_before(node: onnx.NodeProto, inputs: Mapping[str, Array]) -> bool:
     """Return whether a slice goes backwards from before its start, where ONNX's evaluator errs."""
     if node.op_type != "Slice" or len(node.input) < 5 or not node.input[4]:
         return False
@@ -334,7 +330,7 @@ def _slices_from_before(node: NodeProto, inputs: Mapping[str, Array]) -> bool:
     return any(step < 0 and start < -data.shape[axis] for axis, start, step in bounds)
 
 
-def shape_value(node: NodeProto, shape: AnyShape | None) -> Array | None:
+def shape_value(node: onnx.NodeProto, shape: AnyShape | None) -> Array | None:
     """Return what ``Shape`` or ``Size`` of a tensor of some shape gives, if all of it is known."""
     bounds = {a.name: a.i for a in node.attribute}
     sizes = numbers_of(shape and shape[bounds.get("start", 0) : bounds.get("end", len(shape))])
@@ -343,7 +339,7 @@ def shape_value(node: NodeProto, shape: AnyShape | None) -> Array | None:
     return np.array(size(sizes) if node.op_type == "Size" else sizes, np.int64)
 
 
-def may_compute(node: NodeProto) -> bool:
+def may_compute(node: onnx.NodeProto) -> bool:
     """Return whether a node's results are a function of its inputs that is known.
 
     A Constant is one already; DequantizeLinear says in which numbers a network computes.

@@ -8,7 +8,6 @@ from collections.abc import Container, Iterable, Mapping
 from importlib.util import find_spec
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.processes import ending, start_python
@@ -21,10 +20,6 @@ from layoutopt.onnx.runtime import POLL, RunError, Session
 from layoutopt.onnx.types import Declared, rounds_of, shape_of, turned_axes, typed, types_of
 from layoutopt.onnx.weights import known_values, light_model, overridable
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto
-
-
 GIVEN = f"{PREFIX}given"
 """Entry of metadata by which a transpose of the network as it was given is known, meanwhile."""
 
@@ -35,14 +30,14 @@ class GivenTransposes:
     ``held`` are initialisers that a caller may replace.
     """
 
-    def __init__(self, graph: GraphProto, types: Declared, held: Container[str]) -> None:
+    def __init__(self, graph: onnx.GraphProto, types: Declared, held: Container[str]) -> None:
         self.found: dict[str, tuple[str, int, bool]] = {}
         self.unknown = 0  # how many have no known shape
         self.types, self.held = types, held
         self._look(graph, set(), {}, 1)
 
     def _look(
-        self, graph: GraphProto, constant: set[str], values: Mapping[str, Array], rounds: int
+        self, graph: onnx.GraphProto, constant: set[str], values: Mapping[str, Array], rounds: int
     ) -> None:
         """Find the transposes of a graph that runs so often, and may capture constants."""
         constant = constant | {x.name for x in graph.initializer if x.name not in self.held}
@@ -60,7 +55,7 @@ class GivenTransposes:
                     constant.update(node.output)
                 self._add(node, node.input[0] in constant, rounds)
 
-    def _add(self, node: NodeProto, constant: bool, rounds: int) -> None:
+    def _add(self, node: onnx.NodeProto, constant: bool, rounds: int) -> None:
         types = self.types
         kind = types.get(node.input[0])
         shape = shape_of(kind)
@@ -72,7 +67,7 @@ class GivenTransposes:
         self.found[number] = (node.name or node.output[0], size, free)
         self.unknown += not free and shape is None
 
-    def gone(self, graph: GraphProto, types: Declared) -> Tally:
+    def gone(self, graph: onnx.GraphProto, types: Declared) -> Tally:
         """Return what those cost that a graph has no more, less copies; marks are taken away.
 
         A transpose moves the bytes of its tensor, unless that is a constant, or only axes of
@@ -93,7 +88,7 @@ class GivenTransposes:
         return Tally(count, total, len(left) - len(copies) - count, dict(moved))
 
 
-def _stays(node: NodeProto, types: Declared) -> bool:
+def _stays(node: onnx.NodeProto, types: Declared) -> bool:
     """Return whether a transpose is known to move axes of size 1 only."""
     shape = shape_of(types.get(node.input[0]))
     order, sizes = turned_axes(node, len(shape or ())), dict(enumerate(shape or ()))
@@ -101,7 +96,7 @@ def _stays(node: NodeProto, types: Declared) -> bool:
     return axes == sorted(axes) and (shape is not None or bool(order))
 
 
-def given_transposes(model: ModelProto) -> tuple[Tally, int]:
+def given_transposes(model: onnx.ModelProto) -> tuple[Tally, int]:
     """Return what a network's transposes cost by the shapes that it declares.
 
     Those of a shape that is not declared are among the transforms, without their bytes; how many
@@ -112,7 +107,7 @@ def given_transposes(model: ModelProto) -> tuple[Tally, int]:
     return given.gone(type(light.graph)(), {}), given.unknown
 
 
-def optimised_transposes(model: ModelProto) -> int:
+def optimised_transposes(model: onnx.ModelProto) -> int:
     """Return how many transposes onnxruntime's own optimiser leaves.
 
     That is its basic level, which only does what holds for every machine.  Raises ``InputError``
@@ -132,7 +127,7 @@ def optimised_transposes(model: ModelProto) -> int:
             raise not_run(error, "load it") from None
 
 
-def peer_transposes(model: ModelProto) -> tuple[dict[str, int | None], list[str]]:
+def peer_transposes(model: onnx.ModelProto) -> tuple[dict[str, int | None], list[str]]:
     """Return how many transposes other optimisers leave, and why some are not known.
 
     The number is None for one that is not installed or fails.  Raises ``InputError`` if
@@ -190,7 +185,7 @@ def _optimise_alone(package: str, entry: str, path: Path) -> None:
         raise InputError(f"{package} cannot optimise it ({why})")
 
 
-def transposes(model: ModelProto) -> int:
+def transposes(model: onnx.ModelProto) -> int:
     """Return the number of transposes in a network, in graphs inside nodes and functions too.
 
     Those of a function count once for each call, but not those of an op in another layout, whose
@@ -200,7 +195,7 @@ def transposes(model: ModelProto) -> int:
     functions = {(f.domain, f.name): f.node for f in theirs}
     counts: dict[tuple[str, str], int] = {}
 
-    def count(nodes: Iterable[NodeProto]) -> int:
+    def count(nodes: Iterable[onnx.NodeProto]) -> int:
         total = 0
         for node in nodes:
             called = node.domain, node.op_type

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import BYTE_FLOATS, NARROW, Shape, Size
@@ -17,9 +17,6 @@ from layoutopt.onnx.protobuf import (
     set_items,
     type_of,
 )
-
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 TEXT_BYTES = 8
 """What a text counts for, of which only a reference is moved."""
@@ -37,18 +34,18 @@ class TensorType(NamedTuple):
     element_type: str = ""  # what ONNX calls it, `float` or `int64`; "" if unknown
 
 
-def types(graph: GraphProto) -> dict[str, TensorType]:
+def types(graph: onnx.GraphProto) -> dict[str, TensorType]:
     """Return what is known of the tensors of a graph; what is no tensor has no rank."""
     return {name: typed(kind) for name, kind in own_types(graph).items()}
 
 
-def own_types(graph: GraphProto) -> dict[str, TypeProto]:
+def own_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
     """Return the types that a graph tells of its own tensors, of initialisers what they are."""
     kinds = {x.name: x.type for x in (*graph.value_info, *graph.output, *graph.input)}
     return kinds | {x.name: type_of_tensor(x) for x in graph.initializer}
 
 
-def typed(kind: TypeProto) -> TensorType:
+def typed(kind: onnx.TypeProto) -> TensorType:
     """Return what a type tells: sizes are numbers, names, or None."""
     if not kind.HasField("tensor_type"):
         return TensorType(None, TEXT_BYTES)
@@ -56,7 +53,7 @@ def typed(kind: TypeProto) -> TensorType:
     return TensorType(shape_of(kind), element_bytes(element), type_name(element))
 
 
-def shape_of(kind: TypeProto | None) -> Shape | None:
+def shape_of(kind: onnx.TypeProto | None) -> Shape | None:
     """Return the shape that a type tells, None if it tells no rank or there is no type."""
     if kind is None or not kind.tensor_type.HasField("shape"):
         return None
@@ -66,12 +63,12 @@ def shape_of(kind: TypeProto | None) -> Shape | None:
     )
 
 
-def type_of_tensor(tensor: TensorProto) -> TypeProto:
+def type_of_tensor(tensor: onnx.TensorProto) -> onnx.TypeProto:
     """Return the type of an initialiser."""
     return onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
 
 
-def set_shape(kind: TypeProto, shape: Shape) -> None:
+def set_shape(kind: onnx.TypeProto, shape: Shape) -> None:
     """Declare a shape in place of another one, which may have another rank, or be missing."""
     if shape_of(kind) == shape:
         return
@@ -85,7 +82,7 @@ def set_shape(kind: TypeProto, shape: Shape) -> None:
             dim.dim_param = size
 
 
-def turned_axes(node: NodeProto, rank: int) -> list[int]:
+def turned_axes(node: onnx.NodeProto, rank: int) -> list[int]:
     """Return the order in which a Transpose of so many axes has these, reversed by default."""
     given = [list(a.ints) for a in node.attribute if a.name == "perm"]
     return given[0] if given else list(range(rank))[::-1]
@@ -96,7 +93,7 @@ MOST_ROUNDS = 2**31
 
 
 def rounds_of(
-    node: NodeProto, values: Mapping[str, Any], shape: Callable[[str], Shape | None]
+    node: onnx.NodeProto, values: Mapping[str, Any], shape: Callable[[str], Shape | None]
 ) -> int:
     """Return how often a graph inside a node runs at most; 2 if that is unknown."""
     if node.op_type == "If":
@@ -136,7 +133,7 @@ def differ(shape: Shape, other: Shape) -> bool:
     )
 
 
-def fill_type(kind: TypeProto, other: TypeProto) -> bool:
+def fill_type(kind: onnx.TypeProto, other: onnx.TypeProto) -> bool:
     """Fill in what is not known of a tensor's type; return whether there was anything."""
     own, known = kind.tensor_type, other.tensor_type
     if not own.elem_type and known.elem_type:
@@ -159,11 +156,11 @@ def fill_type(kind: TypeProto, other: TypeProto) -> bool:
     return len(own.shape.dim) == len(known.shape.dim) and bool(open_sizes)
 
 
-Declared = dict[str, "TypeProto | None"]
+Declared = dict[str, "onnx.TypeProto | None"]
 """Types by name; None for a name that several graphs declare otherwise."""
 
 
-def types_of(graph: GraphProto) -> Declared:
+def types_of(graph: onnx.GraphProto) -> Declared:
     """Return the types of the tensors of a graph, and of all inside it."""
     found: Declared = {}
     for one in graphs(graph):
@@ -179,7 +176,7 @@ def types_of(graph: GraphProto) -> Declared:
     return found
 
 
-def take_declared(graph: GraphProto) -> Declared:
+def take_declared(graph: onnx.GraphProto) -> Declared:
     """Take away, and return, the types declared for results of ops, in all graphs of a network.
 
     Outputs that are inputs or constants get the types of these.  What nodes do not tell stays:
@@ -219,23 +216,23 @@ def take_declared(graph: GraphProto) -> Declared:
     return found
 
 
-def results_of_unknown_ops(graph: GraphProto) -> set[str]:
+def results_of_unknown_ops(graph: onnx.GraphProto) -> set[str]:
     """Return the results of a graph's nodes whose shapes do not follow from operands."""
     return {x for node in graph.node if not _is_inferred(node) for x in node.output}
 
 
-def _open(kind: TypeProto) -> None:
+def _open(kind: onnx.TypeProto) -> None:
     """Leave the sizes of a type of tensors open."""
     for dim in kind.tensor_type.shape.dim if kind.HasField("tensor_type") else ():
         dim.Clear()
 
 
-def _is_inferred(node: NodeProto) -> bool:
+def _is_inferred(node: onnx.NodeProto) -> bool:
     """Return whether shapes of a node's results follow from those of its operands."""
     return is_standard(node.domain) or type_facts(type_of(node)).like is not None
 
 
-def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declared:
+def ranks_of(declared: Mapping[str, onnx.TypeProto | None], told: Declared) -> Declared:
     """Return the types of tensors whose rank nodes do not tell, without sizes."""
     found: Declared = {}
     for name, kind in declared.items():
@@ -246,7 +243,7 @@ def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declar
     return found
 
 
-def _tell_before_transposes(graph: GraphProto) -> None:
+def _tell_before_transposes(graph: onnx.GraphProto) -> None:
     """Declare results that nothing is known of as their transposes are declared."""
     kinds = {value.name: value.type for value in (*graph.value_info, *graph.output)}
     makers = {x: node for node in graph.node for x in node.output if x}
@@ -266,7 +263,7 @@ def _tell_before_transposes(graph: GraphProto) -> None:
                 graph.value_info.add(name=name).type.CopyFrom(new)
 
 
-def without_declared(model: ModelProto, unknown: bool) -> tuple[ModelProto, list[str]]:
+def without_declared(model: onnx.ModelProto, unknown: bool) -> tuple[onnx.ModelProto, list[str]]:
     """Return a copy of a network without declared shapes of results.
 
     Beside it come the types of the ops that these are of, none if nothing was declared.  If
@@ -286,8 +283,8 @@ def without_declared(model: ModelProto, unknown: bool) -> tuple[ModelProto, list
 
 
 def declare_outputs(
-    model: ModelProto,
-    given: ModelProto,
+    model: onnx.ModelProto,
+    given: onnx.ModelProto,
     freed: Container[str],
     known: Mapping[str, Sequence[int | str | None] | None],
 ) -> None:
@@ -314,7 +311,7 @@ def declare_outputs(
 
 
 def open_sizes(
-    values: Iterable[ValueInfoProto], known: Mapping[str, Sequence[int | str | None] | None]
+    values: Iterable[onnx.ValueInfoProto], known: Mapping[str, Sequence[int | str | None] | None]
 ) -> None:
     """Leave declared sizes open that are not known, as wrong ones would spread; correct others."""
     for value in values:
@@ -327,7 +324,9 @@ def open_sizes(
                 dim.Clear()
 
 
-def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told: Declared) -> None:
+def give_back(
+    graph: onnx.GraphProto, declared: Mapping[str, onnx.TypeProto | None], told: Declared
+) -> None:
     """Declare types again, but for those that contradict what follows from the nodes, ``told``."""
     names = input_names(graph)
     for one in graphs(graph):
@@ -348,13 +347,13 @@ def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told:
                         dim.CopyFrom(right)
 
 
-def input_names(graph: GraphProto) -> set[str]:
+def input_names(graph: onnx.GraphProto) -> set[str]:
     """Return the names of sizes that a caller chooses."""
     kinds = (value.type.tensor_type for value in graph.input)
     return {dim.dim_param for kind in kinds for dim in kind.shape.dim} - {""}
 
 
-def contradictions(declared: Mapping[str, TypeProto | None], told: Declared) -> Iterator[str]:
+def contradictions(declared: Mapping[str, onnx.TypeProto | None], told: Declared) -> Iterator[str]:
     """Yield a line for each declared shape that contradicts what follows from the nodes."""
     for name, kind in declared.items():
         other = told.get(name)
@@ -363,9 +362,9 @@ def contradictions(declared: Mapping[str, TypeProto | None], told: Declared) -> 
             yield f"{name!r} is declared with shape {own}; {right} follows from its node, and holds"
 
 
-def _joined(values: Iterable[ValueInfoProto]) -> dict[str, TypeProto]:
+def _joined(values: Iterable[onnx.ValueInfoProto]) -> dict[str, onnx.TypeProto]:
     """Return types by name, of what is declared several times all that is told."""
-    found: dict[str, TypeProto] = {}
+    found: dict[str, onnx.TypeProto] = {}
     for value in values:
         if value.name in found:
             fill_type(found[value.name], value.type)
@@ -374,17 +373,17 @@ def _joined(values: Iterable[ValueInfoProto]) -> dict[str, TypeProto]:
     return found
 
 
-def _add(found: Declared, name: str, kind: TypeProto) -> None:
+def _add(found: Declared, name: str, kind: onnx.TypeProto) -> None:
     if name in found and found[name] != kind:
         found[name] = None
     else:
         found[name] = copied(kind)
 
 
-def _differ(kind: TypeProto, other: TypeProto) -> bool:
+def _differ(kind: onnx.TypeProto, other: onnx.TypeProto) -> bool:
     own, right = shape_of(kind), shape_of(other)
     return own is not None and right is not None and differ(own, right)
 
 
-def _written(kind: TypeProto) -> str:
+def _written(kind: onnx.TypeProto) -> str:
     return f"[{', '.join('?' if x is None else str(x) for x in shape_of(kind) or ())}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.conversion.rules.op import LATEST
@@ -24,12 +24,8 @@ from layoutopt.onnx.protobuf import (
     versions_of,
 )
 
-if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
-    from onnx.defs import OpSchema
 
-
-def sort_nodes(graph: GraphProto, outside: Collection[str] = ()) -> None:
+def sort_nodes(graph: onnx.GraphProto, outside: Collection[str] = ()) -> None:
     """Bring the nodes of a graph, and of all inside it, into order; the first one first.
 
     It may capture names from ``outside``.  Raises ``InputError`` if a name is made twice, or by
@@ -84,7 +80,7 @@ def _sorted(readers: list[list[int]], waits: list[int]) -> list[int]:
     return found
 
 
-def as_runtimes_read(model: ModelProto) -> tuple[ModelProto, list[str]]:
+def as_runtimes_read(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
     """Return a network as runtimes read it, and a line for each node that is not well-formed.
 
     tf2onnx gives some Identity a shape as well where its own optimiser is off: it reads one input.
@@ -92,7 +88,7 @@ def as_runtimes_read(model: ModelProto) -> tuple[ModelProto, list[str]]:
     so is a version of ONNX's operator set where no node needs one.
     """
 
-    def meant(model: ModelProto) -> list[NodeProto]:
+    def meant(model: onnx.ModelProto) -> list[onnx.NodeProto]:
         kinds = ((type_of(node), node) for node in all_nodes(model.graph))
         return [
             node
@@ -118,7 +114,7 @@ def as_runtimes_read(model: ModelProto) -> tuple[ModelProto, list[str]]:
     return new, notes
 
 
-def check_version(model: ModelProto, oldest: int) -> None:
+def check_version(model: onnx.ModelProto, oldest: int) -> None:
     """Check that a network follows a version of ONNX's operator set that can be read.
 
     That is one from the oldest to that of the onnx package that is installed; else ``InputError``
@@ -138,7 +134,7 @@ def check_version(model: ModelProto, oldest: int) -> None:
             )
 
 
-def check_nodes(model: ModelProto) -> None:
+def check_nodes(model: onnx.ModelProto) -> None:
     """Check operands and attributes of all nodes of a network, in graphs inside nodes too.
 
     Of ops that are not ONNX's own, only that no attribute stands there twice.  Raises
@@ -155,7 +151,7 @@ IN_ONNXRUNTIME = ("LayerNormalization", "SimplifiedLayerNormalization")
 """Ops that onnxruntime has in ONNX's domain with every operator set, and its optimiser writes."""
 
 
-def _check(node: NodeProto, version: int) -> None:
+def _check(node: onnx.NodeProto, version: int) -> None:
     known = schema(node.op_type, version) if is_standard(node.domain) else None
     own = is_standard(node.domain) and node.op_type not in IN_ONNXRUNTIME
     if known is None and own and node.op_type in OPERATORS:
@@ -181,7 +177,7 @@ def _check_count(what: str, count: int, least: int, most: int) -> None:
         raise InputError(f"has {count} {what}, its op has {allowed}")
 
 
-def _check_known(attribute: AttributeProto, kinds: Mapping[str, int]) -> None:
+def _check_known(attribute: onnx.AttributeProto, kinds: Mapping[str, int]) -> None:
     """Check an attribute against those that its op has."""
     if attribute.name not in kinds:
         known = ", ".join(kinds) or "none"
@@ -193,7 +189,7 @@ def _check_known(attribute: AttributeProto, kinds: Mapping[str, int]) -> None:
 
 
 @cache
-def schema(type: str, version: int) -> OpSchema | None:
+def schema(type: str, version: int) -> onnx.defs.OpSchema | None:
     """Return what ONNX says of an op in a version of its operator set, None if that is nothing.
 
     The type is written as by :func:`~layoutopt.onnx.protobuf.type_of`.
@@ -205,7 +201,7 @@ def schema(type: str, version: int) -> OpSchema | None:
         return None
 
 
-def kinds_of(known: OpSchema) -> dict[str, Any]:
+def kinds_of(known: onnx.defs.OpSchema) -> dict[str, Any]:
     """Return the kind of each attribute of an op, as a number of ``AttributeProto``."""
     attributes: Mapping[str, Any] = known.attributes  # typed without its value
     return {name: int(attribute.type.value) for name, attribute in attributes.items()}
@@ -221,7 +217,7 @@ DEEPEST = 100
 """Most functions that call each other in a row."""
 
 
-def inlined(model: ModelProto, kept: Collection[tuple[str, str]] = ()) -> ModelProto:
+def inlined(model: onnx.ModelProto, kept: Collection[tuple[str, str]] = ()) -> onnx.ModelProto:
     """Return a network with the nodes of its functions in place of all calls.
 
     Calls of the functions ``kept``, by domain and name, stay.  Raises ``InputError`` if calls do
@@ -247,7 +243,7 @@ def inlined(model: ModelProto, kept: Collection[tuple[str, str]] = ()) -> ModelP
         raise InputError(f"its functions cannot be inlined ({reason})") from None
 
 
-def _inlined_in_turn(model: ModelProto, kept: Collection[tuple[str, str]]) -> ModelProto:
+def _inlined_in_turn(model: onnx.ModelProto, kept: Collection[tuple[str, str]]) -> onnx.ModelProto:
     """Inline outer functions first, and give calls the defaults that ONNX's inliner leaves out."""
     import onnx.inliner
 
@@ -264,7 +260,7 @@ def _inlined_in_turn(model: ModelProto, kept: Collection[tuple[str, str]]) -> Mo
         model = onnx.inliner.inline_selected_functions(model, outer)
 
 
-def check_functions(model: ModelProto) -> None:
+def check_functions(model: onnx.ModelProto) -> None:
     """Check that the calls of a network's functions come to an end, before anybody follows them.
 
     Raises ``InputError`` if a function calls itself, or the nodes are too many once calls are
@@ -273,7 +269,7 @@ def check_functions(model: ModelProto) -> None:
     functions = {(f.domain, f.name): f.node for f in model.functions}
     counts: dict[tuple[str, str], int] = {}
 
-    def count(nodes: Iterable[NodeProto], above: tuple[tuple[str, str], ...]) -> int:
+    def count(nodes: Iterable[onnx.NodeProto], above: tuple[tuple[str, str], ...]) -> int:
         total = 0
         for node in nodes:
             called = node.domain, node.op_type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op
@@ -14,13 +14,8 @@ from layoutopt.onnx.protobuf import all_nodes, bodies, copied, first_line, graph
 from layoutopt.onnx.types import shape_of, take_declared, types_of
 from layoutopt.onnx.weights import overridable, without_weights
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto
 
-    from layoutopt.onnx.source import Model
-
-
-def fault(before: ModelProto, after: ModelProto) -> str:
+def fault(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
     """Return what is wrong with a rewritten network, in one line; nothing if it is sound.
 
     It is held against the checker, then against the inference of types and shapes, which must
@@ -47,7 +42,7 @@ def fault(before: ModelProto, after: ModelProto) -> str:
     return reason
 
 
-def _fault(before: ModelProto, after: ModelProto) -> str:
+def _fault(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
     missing = next(_unmade(after.graph, frozenset()), None)
     if missing is not None:
         return f"nothing makes {missing!r}, which is read"
@@ -64,7 +59,7 @@ REFUSED = ("Mismatch between number of inferred and declared dimensions", "Inval
 """What ONNX says of branches of other ranks and of transposes of them; runtimes load neither."""
 
 
-def _open_contradicted(model: ModelProto) -> None:
+def _open_contradicted(model: onnx.ModelProto) -> None:
     """Leave declared sizes open that ONNX infers otherwise."""
     trial = without_weights(model)
     take_declared(trial.graph)
@@ -79,7 +74,7 @@ def _open_contradicted(model: ModelProto) -> None:
                     dim.Clear()
 
 
-def _tell_options(model: ModelProto) -> bool:
+def _tell_options(model: onnx.ModelProto) -> bool:
     """Tell what ONNX must know of optional operands; return whether any of it was unknown.
 
     It takes one whose rank it does not know for one that is not there, and sizes or scales of a
@@ -103,7 +98,7 @@ def _tell_options(model: ModelProto) -> bool:
     return changed
 
 
-def _checked(model: ModelProto) -> None:
+def _checked(model: onnx.ModelProto) -> None:
     """Hold a network against the checker, which wants outputs to have any shapes."""
     model = copied(model)
     for value in model.graph.output:
@@ -112,7 +107,7 @@ def _checked(model: ModelProto) -> None:
     onnx.checker.check_model(model)
 
 
-def _typed(model: ModelProto) -> None:
+def _typed(model: onnx.ModelProto) -> None:
     """Hold a network against inference, which takes defaults for known sizes where asked to."""
     found = infer_shapes(model, as_onnx=True, check_type=True, strict_mode=True)
     held = overridable(model)
@@ -121,7 +116,7 @@ def _typed(model: ModelProto) -> None:
         infer_shapes(model, as_onnx=True, check_type=True, strict_mode=True, data_prop=True)
 
 
-def _refusal(check: Callable[[ModelProto], None], model: ModelProto) -> str:
+def _refusal(check: Callable[[onnx.ModelProto], None], model: onnx.ModelProto) -> str:
     try:
         check(model)
     except refusals() as error:
@@ -129,7 +124,7 @@ def _refusal(check: Callable[[ModelProto], None], model: ModelProto) -> str:
     return ""
 
 
-def _unmade(graph: GraphProto, outside: Collection[str]) -> Iterator[str]:
+def _unmade(graph: onnx.GraphProto, outside: Collection[str]) -> Iterator[str]:
     """Yield the names that a graph, or one inside it, reads before something makes them."""
     made = {"", *outside, *(x.name for x in (*graph.input, *graph.initializer))}
     made.update(x.values.name for x in graph.sparse_initializer)
@@ -150,7 +145,7 @@ class Attempt:
     """A network that was rewritten, and is sound."""
 
     conversion: Conversion  # what became of its graph
-    model: Model
+    model: onnx.ModelProto
     difference: float | None  # the largest relative difference of outputs, if it was run
 
 

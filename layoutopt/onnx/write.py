@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import UNSQUEEZED, input_names, set_shape, typed
 from layoutopt.onnx.validate import schema
 from layoutopt.onnx.weights import array_of, transform_constant, transform_fill, unlist_initialisers
-
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 
 def fewer_reshapes(
@@ -96,7 +93,7 @@ SINCE_TWO_OPERANDS = 11
 """Version since which a Gemm need not add anything to the product."""
 
 
-def write_model(source: OnnxSource, conversion: Conversion) -> ModelProto:
+def write_model(source: OnnxSource, conversion: Conversion) -> onnx.ModelProto:
     """Return a network, as it was read, with its graph converted.
 
     Nodes keep names, texts and all attributes that are as they were.  Changed attributes that an
@@ -146,14 +143,14 @@ class _Writer:
         self.kinds = self._element_types()
         self.ops: dict[str, list[Op]] = {}
         # New ones by scope and value, which nodes read as axes, pads, shapes and the like.
-        self.initialisers: dict[str, dict[Hashable, TensorProto]] = {}
+        self.initialisers: dict[str, dict[Hashable, onnx.TensorProto]] = {}
         for op in self._with_kernels(left):
             self.ops.setdefault(op.scope, []).append(op)
 
     def write(
         self,
         scope: str,
-        target: GraphProto,
+        target: onnx.GraphProto,
         given: Sequence[str] = (),
         returned: Sequence[str] = (),
     ) -> None:
@@ -196,7 +193,7 @@ class _Writer:
             if shape is not None:
                 set_shape(value.type, shape)
 
-    def _node(self, op: Op) -> NodeProto:
+    def _node(self, op: Op) -> onnx.NodeProto:
         """Return the node of an op: the one that it was read from, or a new one."""
         before = self.source.ops.get(op.name)
         node = onnx.NodeProto()
@@ -225,7 +222,7 @@ class _Writer:
                 self.functions.call(node, op)
         return node
 
-    def _set_operands(self, node: NodeProto, op: Op) -> None:
+    def _set_operands(self, node: onnx.NodeProto, op: Op) -> None:
         """Name operands and results, without those of bodies behind them."""
         inputs, outputs = len(op.inputs), len(op.outputs)
         for body in op.bodies:
@@ -233,7 +230,7 @@ class _Writer:
         set_items(node.input, [self.new.get(name, name) for name in op.inputs[:inputs]])
         set_items(node.output, [self.new.get(name, name) for name in op.outputs[:outputs]])
 
-    def _set_parameter(self, node: NodeProto, op: Op, name: str, value: Any) -> None:
+    def _set_parameter(self, node: onnx.NodeProto, op: Op, name: str, value: Any) -> None:
         """Give a node an input that holds what older versions of its op have as attribute."""
         place = operator_of(op).parameters[name]
         old = node.input[place] if place < len(node.input) else ""
@@ -247,7 +244,7 @@ class _Writer:
             node.input.append("")
         node.input[place] = self._initialiser(op, array, f"{node.name or node.op_type}_{name}")
 
-    def _typing(self, node: NodeProto, op: Op, place: int) -> str:
+    def _typing(self, node: onnx.NodeProto, op: Op, place: int) -> str:
         """Return an input that must have the same type as one that is to be added."""
         known = schema(op.type, op.opset)
         formal = [] if known is None else list(known.inputs)
@@ -265,7 +262,7 @@ class _Writer:
             own[key] = onnx.numpy_helper.from_array(array, self.names.fresh(wish))
         return str(own[key].name)
 
-    def _write_bodies(self, op: Op, node: NodeProto) -> None:
+    def _write_bodies(self, op: Op, node: onnx.NodeProto) -> None:
         """Put converted graphs into a node in place of its own.
 
         A Scan must know the ranks of what its body gives back, which other nodes may have told.
@@ -282,7 +279,7 @@ class _Writer:
                     set_shape(value.type, (None,) * len(shape))
             place.CopyFrom(new)
 
-    def _declare(self, value: ValueInfoProto, name: str) -> None:
+    def _declare(self, value: onnx.ValueInfoProto, name: str) -> None:
         """Let a body's input or output be a tensor, with the sizes that are known."""
         own = self.new.get(name, name)
         if own == value.name:
@@ -296,11 +293,11 @@ class _Writer:
 
     def _return(
         self,
-        proto: GraphProto,
-        target: GraphProto,
-        nodes: Iterable[NodeProto],
+        proto: onnx.GraphProto,
+        target: onnx.GraphProto,
+        nodes: Iterable[onnx.NodeProto],
         returned: Sequence[str],
-    ) -> Iterator[NodeProto]:
+    ) -> Iterator[onnx.NodeProto]:
         """Let a body give back tensors; yield nodes that pass on those that are not made in it."""
         before = {name for node in proto.node for name in node.output}
         made = {name for node in nodes for name in node.output}
@@ -318,7 +315,7 @@ class _Writer:
             else:
                 yield onnx.helper.make_node("Identity", [own], [value.name])
 
-    def _write_constants(self, scope: str, read: set[str], target: GraphProto) -> None:
+    def _write_constants(self, scope: str, read: set[str], target: onnx.GraphProto) -> None:
         """Write constants that are read, and those that were not before."""
         source, proto, tensors = self.source, self.source.scopes[scope], self.source.graph.tensors
         own = {n: x for n, x in source.constants.items() if tensors[n].scope == scope}
@@ -350,7 +347,7 @@ class _Writer:
             if here and self.new.get(name, name) in read:
                 self._write_relaid(name, self.new.get(name, name), target)
 
-    def _write_relaid(self, name: str, own: str, target: GraphProto) -> None:
+    def _write_relaid(self, name: str, own: str, target: onnx.GraphProto) -> None:
         """Write a constant in another layout, under a name of its own."""
         how = self.conversion.relaid[name]
         constant = self.source.constants[how.source]
@@ -394,7 +391,7 @@ class _Writer:
         read = {name for op in found for name in op.inputs} | {*graph.outputs}
         return [op for op in found if op.outputs[0] in read or op.outputs[0] not in squeezed]
 
-    def _new_values(self, ops: Iterable[Op], told: Container[str]) -> Iterator[ValueInfoProto]:
+    def _new_values(self, ops: Iterable[Op], told: Container[str]) -> Iterator[onnx.ValueInfoProto]:
         """Yield types of new results of ops that ONNX cannot infer the types of.
 
         Of what a loop carries it infers no rank, which a transpose behind the loop may have told.
@@ -421,7 +418,7 @@ class _Writer:
                         self.new.get(name, name), number, sizes
                     )
 
-    def _annotate(self, ops: Iterable[Op], target: GraphProto) -> None:
+    def _annotate(self, ops: Iterable[Op], target: onnx.GraphProto) -> None:
         """Let annotations of tensors that are there in another layout only name these."""
         made = {
             old: self.new.get(name, name)
@@ -456,7 +453,7 @@ def _dtype_of(element_type: str) -> Any:
     )
 
 
-def _once(nodes: Iterable[NodeProto], outputs: Container[str]) -> Iterator[NodeProto]:
+def _once(nodes: Iterable[onnx.NodeProto], outputs: Container[str]) -> Iterator[onnx.NodeProto]:
     """Yield nodes, of those that fill or reshape the same in the same way the first, and outputs.
 
     Their readers were given one each, as they might have wanted other orders of axes.
