@@ -132,6 +132,11 @@ def _view(names: str, category: Category, rule: Rule, build: Build, **facts: Any
     return _each(names, category, rule, build=build, gradient=gradients.view, **facts)
 
 
+def _reshaping(name: str, rule: Rule, follow: Any, **facts: Any) -> list[Operator]:
+    """Return an op that gives the same elements another shape."""
+    return _view(name, VIEW, rule, unwinding.reshape, follow=follow, **facts)
+
+
 def _product(name: str, left: int, right: int, swap: bool = False, **facts: Any) -> list[Operator]:
     """Return a product of matrices, by the positions of its operands."""
     rule = products.product_rule(left, right, swap)
@@ -359,32 +364,11 @@ ROWS: list[Operator] = [
     *_light("ScatterElements", axes.axis_rule(0), operands=(0, 1, 2), gradient=BARRIERS),
     *_light("ScatterND", axes.scatter_nd, gradient=BARRIERS),
     # Ops that give the same elements another shape
-    *_view("Flatten", VIEW, views.flatten, unwinding.reshape, follow=unknown_axes),
-    *_view(
-        "Reshape",
-        VIEW,
-        views.reshape,
-        unwinding.reshape,
-        parameters={"shape": 1},
-        follow=unknown_axes,
-    ),
-    *_view(
-        "Squeeze",
-        VIEW,
-        views.squeeze,
-        unwinding.reshape,
-        parameters={"axes": 1},
-        follow=views.squeezed_axes,
-    ),
+    *_reshaping("Flatten", views.flatten, unknown_axes),
+    *_reshaping("Reshape", views.reshape, unknown_axes, parameters={"shape": 1}),
+    *_reshaping("Squeeze", views.squeeze, views.squeezed_axes, parameters={"axes": 1}),
     *_view("Transpose", VIEW, views.transpose, unwinding.transpose, follow=views.transposed_axes),
-    *_view(
-        "Unsqueeze",
-        VIEW,
-        views.unsqueeze,
-        unwinding.reshape,
-        parameters={"axes": 1},
-        follow=views.unsqueezed_axes,
-    ),
+    *_reshaping("Unsqueeze", views.unsqueeze, views.unsqueezed_axes, parameters={"axes": 1}),
     # Products of matrices
     *_product(
         "MatMul",
