@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import gcd, prod
 from typing import Any
@@ -134,38 +135,27 @@ class NumberedLocations:
     """Numbers of every element of a graph, and of every location named by a mapping."""
 
     def __init__(self, graph: GraphStore) -> None:
-        self.graph = graph
         self.starts = [0, *accumulate(size(shape) for shape in graph.shapes)]
-        self.pool: dict[tuple[type, int | str], int] = {}
-        self._mapped: dict[int, list[CertifiedBox]] = {}
+        pool: dict[tuple[type, int | str], int] = {}
+        # Boxes `(element, location)` of each tensor with a mapping.
+        self.mapped: dict[int, list[CertifiedBox]] = {}
         for t in range(len(graph.shapes)):
-            self.mapped(t)
-
-    def mapped(self, t: int) -> list[CertifiedBox] | None:
-        """Return ``(element, location)`` boxes of a tensor with a mapping."""
-        mapping = mapping_of(self.graph, t)
-        if mapping is None:
-            return None
-        if t not in self._mapped:
-            end = self.starts[-1]
-            names = [mapping.names[code] for code in mapping.codes.tiles().tolist()]
-            where = [end + self.pool.setdefault((type(v), v), len(self.pool)) for v in names]
-            self._mapped[t] = [CertifiedBox((), (at, x), ()) for at, x in enumerate(where)]
-        return self._mapped[t]
+            mapping = mapping_of(graph, t)
+            if mapping is not None:
+                names = [mapping.names[code] for code in mapping.codes.tiles().tolist()]
+                numbers = [pool.setdefault((type(v), v), len(pool)) for v in names]
+                own = [(at, self.starts[-1] + number) for at, number in enumerate(numbers)]
+                self.mapped[t] = [CertifiedBox((), start, ()) for start in own]
 
 
+@dataclass
 class Copies:
     """The boxes of all sinks of a graph, by numbers of locations."""
 
-    def __init__(
-        self,
-        lowered: Lowered,
-        components: Components,
-        places: NumberedLocations,
-        equations: Equations,
-    ) -> None:
-        self.lowered, self.components = lowered, components
-        self.places, self.equations = places, equations
+    lowered: Lowered
+    components: Components
+    places: NumberedLocations
+    equations: Equations
 
     def sinks(self, labels: IntArray) -> dict[int, list[CertifiedBox]]:
         """Return boxes ``(element, copy, location)`` of each sink, tagged by class and node."""
@@ -207,7 +197,7 @@ class Copies:
     def _piece(self, group: Group, piece: FlatBox) -> Iterator[CertifiedBox]:
         """Yield the boxes ``(element, location)`` of a piece of a layout."""
         origin = (*group.sinks, *group.fixed)[piece.label]
-        mapped = self.places.mapped(origin)
+        mapped = self.places.mapped.get(origin)
         if mapped is None:
             start = self.places.starts[origin] + piece.start
             yield CertifiedBox(
@@ -298,7 +288,7 @@ class Tracer:
         return self.graph.carriers(self.graph.producers[t])
 
     def _own(self, t: int) -> list[CertifiedBox]:
-        mapped = self.places.mapped(t)
+        mapped = self.places.mapped.get(t)
         if mapped is not None:
             return [box._replace(tag=FIXED) for box in mapped]
         whole = line(prod(self.graph.shapes[t]), self.places.starts[t])
