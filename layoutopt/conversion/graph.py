@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from operator import index
 from typing import Any, Literal
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import digest
+from layoutopt.base.numbers import least
 from layoutopt.conversion.rules.bodies import parts
 from layoutopt.conversion.rules.op import LATEST, Op, Shape, Size, any_layout, parse_operands
 from layoutopt.conversion.rules.operator import Category
@@ -53,8 +53,7 @@ def checked_tensor(
         known = checked_shape(shape)
         rank = None if known is None else len(known)
         laid = any_layout(rank) if layout == "*" else _layout(layout, rank)
-        if not isinstance(element_bytes, int) or element_bytes < 1:
-            raise InputError(f"element_bytes must be 1 or more, not {element_bytes!r}")
+        element_bytes = least("element_bytes", element_bytes)
     except InputError as error:
         raise InputError(f"tensor {name!r}: {error.reason}") from None
     return ConversionTensor(name, known, element_bytes, kind, laid, scope)
@@ -85,19 +84,7 @@ def checked_shape(given: Iterable[Size] | None) -> Shape | None:
         return None
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"shape must be a list of sizes, not {given!r}")
-    return tuple(map(_size, given))
-
-
-def _size(given: Any) -> Size:
-    if given is None or isinstance(given, str):
-        return given
-    try:
-        size = index(given)
-    except TypeError:
-        raise InputError(f"size {given!r} must be a number, a name or None") from None
-    if size < 0:
-        raise InputError(f"size {size} must be 0 or more")
-    return size
+    return tuple(x if x is None or isinstance(x, str) else least("size", x, 0) for x in given)
 
 
 HELD = "layoutopt::Held"
