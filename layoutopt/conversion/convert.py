@@ -28,7 +28,7 @@ from layoutopt.conversion.cost_table import (
 from layoutopt.conversion.cost_table import costs as costs_of
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.heuristics import labels_of
-from layoutopt.conversion.labelling import labelling, proved, stated
+from layoutopt.conversion.labelling import LabellingBuilder, proved, stated
 from layoutopt.conversion.modes import Mode, ModeTable, as_written, joined
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, PhaseTimes, Remaining, StatedProblem, Tally
@@ -215,7 +215,8 @@ class _Run:
         moves = [values.every[v].move for v, _ in needs.union(forced)]
         prices = [set(map(one.price, one.rows)) for one in every]
         self.weights = costs_of(self.names, moves, self.times, prices)
-        self.problem = labelling(values, every, self.weights, self.free, forced)
+        builder = LabellingBuilder(values, every, self.weights, self.free, forced)
+        self.problem = builder.labelling()
 
     def stated(self, labels: IntArray | None) -> StatedProblem:
         """Return the problem as plain data, and what is chosen."""

@@ -183,23 +183,14 @@ class ConversionLabelling:
         }
 
 
-def labelling(
-    values: Values,
-    every: list[CandidateModes],
-    costs: Costs,
-    free: Sequence[int],
-    wanted: Sequence[Need],
-) -> ConversionLabelling:
-    """Return the labelling problem of a graph, of whose ops ``every`` has the useful modes.
+@dataclass
+class LabellingBuilder:
+    """A graph, of whose ops ``every`` has the useful modes, and the labelling problem made of it.
 
     Inputs that are ``free`` may come in any order; ``wanted`` are orders that must be there for
     the graph's outputs.
     """
-    return _Building(values, every, costs, free, wanted).labelling()
 
-
-@dataclass
-class _Building:
     values: Values
     every: list[CandidateModes]
     costs: Costs
@@ -215,6 +206,7 @@ class _Building:
     pairs: list[tuple[int, int, IntArray]] = field(default_factory=list)
 
     def labelling(self) -> ConversionLabelling:
+        """Return the labelling problem."""
         self.forced = set(self.wanted)
         self.weights = [self.costs.weight(value.move) for value in self.values.every]
         inputs = (v for v, value in enumerate(self.values.every) if value.kind == "input")

@@ -122,16 +122,11 @@ def check_version(model: onnx.ModelProto, oldest: int) -> None:
     """
     latest = onnx.defs.onnx_opset_version()
     for version in (x.version for x in model.opset_import if is_standard(x.domain)):
-        if version > latest:
-            raise InputError(
-                f"its operator set is of version {version}; {oldest} to {latest} are read, "
-                "as the onnx package that is installed knows no newer ones"
-            )
-        if version < oldest:
-            raise InputError(
-                f"its operator set is of version {version}; {oldest} to {latest} are read, "
-                "which onnx.version_converter can make of others"
-            )
+        if not oldest <= version <= latest:
+            newer = "as the onnx package that is installed knows no newer ones"
+            why = newer if version > latest else "which onnx.version_converter can make of others"
+            read = f"{oldest} to {latest} are read"
+            raise InputError(f"its operator set is of version {version}; {read}, {why}")
 
 
 def check_nodes(model: onnx.ModelProto) -> None:

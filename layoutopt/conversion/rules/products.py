@@ -335,9 +335,7 @@ def quantised_products(op: Op) -> Iterator[Remapped]:
     """Yield a QGemm with each operand in either order; the result stays."""
     if op.rank(0) == op.rank(3) == 2:
         left, right = op.integer("transA", 0), op.integer("transB", 0)
-        for a, b in product((0, 1), repeat=2):
-            inputs = tuple(
-                (1, 0) if (n == 0 and a) or (n == 3 and b) else None for n in range(len(op.inputs))
-            )
-            flags = {"transA": left ^ a, "transB": right ^ b}
+        for a, b in product((None, TURNED), repeat=2):
+            inputs = (a, None, None, b, *(None,) * (len(op.inputs) - 4))
+            flags = {"transA": left ^ bool(a), "transB": right ^ bool(b)}
             yield Remapped({**op.attributes, **flags}, inputs, (None,))
