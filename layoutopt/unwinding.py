@@ -261,11 +261,11 @@ def exact(call: Call, solver: Entry) -> Result:
     if call.begun.given.count:
         raise InputError("fixed layouts are not supported on a tile memory whose capacity binds")
     try:
-        placed = call.phase("place", lambda: place(call.graph, call.limits))
+        placed, size = call.phase("place", lambda: place(call.graph, call.limits))
     except TimeoutError:  # the bound without capacity remains valid
         return Result(bound=bound, stopped=call.limits.stopped or Stopped.TIME_LIMIT)
-    call.size |= placed.size
-    return placed.result
+    call.size |= size
+    return placed
 
 
 def approximate(call: Call, solver: Entry) -> Result:

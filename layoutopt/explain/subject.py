@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from decimal import Decimal
 from functools import cached_property
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -75,18 +74,6 @@ def at_one_location(graph: GraphStore) -> GraphStore:
     return found
 
 
-class Reach(NamedTuple):
-    """The part of a graph that a pair can influence.
-
-    That is pairs by number, the names of sinks that influence them, and the graph of these pairs in
-    their order, each of value 1.
-    """
-
-    pairs: tuple[int, ...]
-    sinks: frozenset[str]
-    graph: GraphStore
-
-
 class Subject:
     """A result for a graph, its pairs numbered, and explained within limits.
 
@@ -136,8 +123,11 @@ class Subject:
         value = self.amount(self.values[p])
         return PairScore(a, b, value, self.elements[p], self.matched[p])
 
-    def reach(self, p: int) -> Reach:
+    def reach(self, p: int) -> tuple[tuple[int, ...], frozenset[str], GraphStore]:
         """Return the part of the graph that a pair can influence.
+
+        That is pairs by number, the names of sinks that influence them, and the graph of these
+        pairs in their order, each of value 1.
 
         This is its group of tensors, with other groups if barrier order may couple them; on a
         tile memory the whole graph, as all sinks share the capacity.
@@ -153,10 +143,10 @@ class Subject:
             pairs, sinks = list(range(len(self.ends))), frozenset(self.layouts)
         ends = [self.ends[q] for q in pairs]
         if not everything and own not in contested:
-            return Reach(tuple(pairs), sinks, views_of(self.graph, ends))
+            return tuple(pairs), sinks, views_of(self.graph, ends)
         whole = deepcopy(self.graph)
         whole.pairs = [(a, b, Decimal(1)) for a, b in ends]
-        return Reach(tuple(pairs), sinks, whole)
+        return tuple(pairs), sinks, whole
 
     @cached_property
     def _coupled(self) -> tuple[list[Group], frozenset[int]]:

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -518,10 +518,5 @@ class _GreedyByElements(Greedy):
         return tensors[at], self.where[sink] - starts[at]
 
 
-class Heuristic(Protocol):
-    """From a graph and what is given to the origin of each place of each sink."""
-
-    def __call__(
-        self, graph: GraphStore, limits: Limits, given: FixedElements, places: Elements
-    ) -> Origins:
-        """Choose layouts."""
+Heuristic: TypeAlias = Callable[[GraphStore, Limits, FixedElements, Elements], Origins]
+"""From a graph and what is given to the origin of each place of each sink."""

@@ -47,21 +47,17 @@ TRACED_BYTES = 200
 """What tracing takes of a free element, roughly."""
 
 
-class TileAnswer(NamedTuple):
-    """Score, bound and layouts on a tile memory, and counts of what was solved."""
-
-    result: Result
-    size: dict[str, int]
-
-
 def fits(graph: GraphStore, layouts: LayoutDict) -> bool:
     """Return whether layouts keep to the capacity of a graph's tile memory."""
     memory = memory_of(graph)
     return bool((occupied(graph, layouts) <= memory.bytes_per_tile).all())
 
 
-def place(graph: GraphStore, limits: Limits) -> TileAnswer:
-    """Choose layouts that keep to the capacity of a graph's tile memory, and to its grain."""
+def place(graph: GraphStore, limits: Limits) -> tuple[Result, dict[str, int]]:
+    """Choose layouts that keep to the capacity of a graph's tile memory, and to its grain.
+
+    Returned are score, bound and layouts, and counts of what was solved.
+    """
     fine, machine = coarsen(tiled(graph)), memory_of(graph)
     layouts: LayoutDict | None = None
     sizes: dict[str, int] = {}
@@ -72,7 +68,7 @@ def place(graph: GraphStore, limits: Limits) -> TileAnswer:
         answer = solve_capacity(placing.problem, _in_graph_values(limits, lowered))
         if answer.infeasible is not None:
             reason = overfull(graph) if answer.infeasible is Reason.BYTES else NO_WAY
-            return TileAnswer(Result(infeasible=reason), sizes)
+            return Result(infeasible=reason), sizes
         found = placing.layouts(answer, linear=machine.grain == 1)
         layouts, exact = found or (layouts, False)
         if exact or answer.placement is None or not _traceable(fine.graph, layouts is None):
@@ -81,7 +77,7 @@ def place(graph: GraphStore, limits: Limits) -> TileAnswer:
     if answer.bound is not None:
         bound = to_decimal(lowered.constant + answer.bound, lowered.unit)
     restored = None if layouts is None else fine.restored(layouts)
-    return TileAnswer(Result(bound=bound, labelling=restored, stopped=answer.stopped), sizes)
+    return Result(bound=bound, labelling=restored, stopped=answer.stopped), sizes
 
 
 def counts_problem(graph: GraphStore, limits: Limits) -> tuple[Lowered, CapacityProblem, Limits]:

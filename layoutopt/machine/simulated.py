@@ -64,11 +64,6 @@ class HookedBarrier:
     conditions: IntArray
     reads: list[IntArray]
 
-    @property
-    def name(self) -> str:
-        """The barrier's name."""
-        return self.graph.ops[self.op].id
-
     def evaluate(self, on: IntArray) -> IntArray:
         """Return the tiles of all output elements from those of all numbered elements."""
         every = np.concatenate([on, np.arange(memory_of(self.graph).tiles)])
@@ -406,8 +401,9 @@ class _Search:
             conditions = tuple(zip(nodes.tolist(), on[nodes].tolist(), strict=True))
             before = self.rows.setdefault((node, conditions), int(on[node]))
             if before != on[node]:
+                barrier = block.graph.ops[block.op].id
                 raise InputError(
-                    f"barrier {block.name!r}: its hook gave tiles {before} and {on[node]} for an "
+                    f"barrier {barrier!r}: its hook gave tiles {before} and {on[node]} for an "
                     "output element whose inputs were equal"
                 )
 

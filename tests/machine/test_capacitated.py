@@ -57,7 +57,7 @@ def full(tiles: int = 2, room: int = 4, grain: int = 1) -> Graph:
 
 def test_the_search_for_places_tells_it_too() -> None:
     """Asked alone, without a look at all bytes before, it gives the same reason."""
-    found = place(full(room=2), Limits()).result
+    found, _ = place(full(room=2), Limits())
     assert found.infeasible == unwind(full(room=2)).infeasible
     assert found.infeasible.startswith("sinks need 6 bytes, 2 more")
     assert found.labelling is None

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -347,8 +347,7 @@ class BoxGrid:
     steps: tuple[IntArray, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Spans:
+class _Spans(NamedTuple):
     """Boxes of blocks: ranges of indices along each axis, one column per box."""
 
     first: IntArray  # for each axis the first index
@@ -357,14 +356,9 @@ class _Spans:
     start: IntArray  # as in a grid, for the first block
     rate: IntArray  # for each axis what one step within it adds; 0 where there is only one
 
-    def __getitem__(self, which: IntArray) -> _Spans:
-        return _Spans(
-            self.first[:, which],
-            self.end[:, which],
-            self.origin[which],
-            self.start[which],
-            self.rate[:, which],
-        )
+    def at(self, which: IntArray) -> _Spans:
+        """Return some of the boxes."""
+        return _Spans(*(part[..., which] for part in self))
 
 
 def spanned(field: BoxGrid) -> Iterator[Box | tuple[int, ...]]:
@@ -390,7 +384,7 @@ def _joined_along(field: BoxGrid, spans: _Spans, axis: int) -> _Spans:
     """Join boxes that continue each other along one axis, as many in a row as there are."""
     same = [row for a in range(len(spans.first)) if a != axis for row in _sides(spans, a)]
     order = np.lexsort([spans.first[axis], spans.origin, *same])
-    spans = spans[order]
+    spans = spans.at(order)
     if len(order) < 2:
         return spans
     before = np.r_[0, np.cumsum(field.length[axis])]
@@ -406,7 +400,7 @@ def _joined_along(field: BoxGrid, spans: _Spans, axis: int) -> _Spans:
     follows[1:] &= ~(follows[:-1] & (each[1:] != each[:-1]))
     heads = np.r_[True, ~follows]
     tails = np.r_[~follows, True]
-    found = spans[np.flatnonzero(heads)]
+    found = spans.at(np.flatnonzero(heads))
     many = np.flatnonzero(heads[:-1] & follows)
     found.end[axis] = spans.end[axis][tails]
     found.rate[axis][(np.cumsum(heads) - 1)[many]] = each[many]

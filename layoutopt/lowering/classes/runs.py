@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -69,10 +70,7 @@ def segments_of(family: Relation, block: SlotBlock, slots: Sequence[Slot]) -> Se
 
 def _written(family: Relation, block: SlotBlock, out: Slot, inp: Slot | None) -> Segments:
     """Write all values down, and join those that follow each other."""
-    count = 1
-    for extent, _, _ in block.loops:
-        count *= extent
-    check_count(count)
+    check_count(prod([extent for extent, _, _ in block.loops]))
     values = out.value(_walk(family, block, 0))
     others = np.zeros_like(values) if inp is None else inp.value(_walk(family, block, 1))
     order = np.argsort(values, kind="stable")

@@ -12,6 +12,8 @@ from bisect import bisect_left, insort
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from operator import mul
 from typing import TypeVar
 
 import numpy as np
@@ -43,19 +45,11 @@ def settle_digits(
     for part, chain, strides in zip(system.parts, chains, marked, strict=False):
         for stride in strides:
             _insert(chain, part.size, stride)
-    own = [_row_strides(shape) for shape in shapes]
+    own = [frozenset(accumulate(reversed(shape), mul)) for shape in shapes]
     families = list(system.families)
     for only in (own, None):
         families = _settled(system, families, chains, only)
     return System(system.parts, tuple(families)), chains
-
-
-def _row_strides(shape: Shape) -> frozenset[int]:
-    strides, step = set(), 1
-    for n in reversed(shape):
-        step *= n
-        strides.add(step)
-    return frozenset(strides)
 
 
 def _settled(
