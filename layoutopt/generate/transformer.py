@@ -180,34 +180,13 @@ TABLE = 100  # value of an embedding table at the layout from which its rows are
 
 @dataclass(frozen=True)
 class _Plan:
-    """Arguments of :func:`transformer_step`, except those of the update."""
+    """What all layers of a transformer have in common."""
 
-    layers: int
-    width: int
     heads: Heads
     feed_forward: int
-    vocabulary: int
-    context: int
     gated: bool
-    rotary: bool
     biased: bool
-    tied: bool
     joined: bool
-
-    def check(self) -> None:
-        """Refuse numbers that are too small or do not fit each other."""
-        heads = self.heads
-        at_least(1, layers=self.layers, width=self.width, heads=heads.queries)
-        at_least(1, kv_heads=heads.keys, batch=heads.batch, sequence=heads.sequence)
-        at_least(1, feed_forward=self.feed_forward, vocabulary=self.vocabulary)
-        at_least(0, context=self.context)
-        divides(heads=heads.queries, width=self.width)
-        divides(kv_heads=heads.keys, heads=heads.queries)
-        if self.rotary and heads.size % 2:
-            raise InputError(f"rotary needs heads of even width, not {heads.size}")
-        if 0 < self.context < heads.sequence:
-            most = f"at most context, which is {self.context}"
-            raise InputError(f"sequence is {heads.sequence}; it must be {most}")
 
 
 def transformer_step(
@@ -236,33 +215,36 @@ def transformer_step(
     for one product, or slices of one for three products.  Parameters, gradients and states may be
     updated in ``flat`` buffers.
     """
-    shape = Heads(batch, sequence, heads, kv_heads or heads, width // max(heads, 1))
-    numbers = (layers, width, shape, feed_forward, vocabulary, context)
-    plan = _Plan(*numbers, gated, rotary, biased, tied, joined)
-    plan.check()
+    keys = kv_heads or heads
+    at_least(1, layers=layers, width=width, heads=heads, kv_heads=keys, batch=batch)
+    at_least(1, sequence=sequence, feed_forward=feed_forward, vocabulary=vocabulary)
+    at_least(0, context=context)
+    divides(heads=heads, width=width)
+    divides(kv_heads=keys, heads=heads)
+    size = width // heads
+    if rotary and size % 2:
+        raise InputError(f"rotary needs heads of even width, not {size}")
+    if 0 < context < sequence:
+        raise InputError(f"sequence is {sequence}; it must be at most context, which is {context}")
+    plan = _Plan(Heads(batch, sequence, heads, keys, size), feed_forward, gated, biased, joined)
     graph = Graph(f"transformer-{layers}x{width}", f"Adam step of {layers} layers of width {width}")
     step = TrainingStep(graph, ("m", "v"))
-    _grow(step, plan)
-    step.update(flat)
-    return graph
-
-
-def _grow(step: TrainingStep, plan: _Plan) -> None:
-    graph, heads = step.graph, plan.heads
-    angles = ["cos", "sin"] if plan.rotary else []
-    tables = [graph.sink((heads.sequence, heads.size), name=f"rotary.{name}") for name in angles]
-    table = step.parameter((plan.vocabulary, plan.width), "embedding")
-    x, embedding_back = _embedding(step, table, heads, plan.context)
-    backs = [embedding_back]
-    for n in range(plan.layers):
+    angles = ["cos", "sin"] if rotary else []
+    tables = [graph.sink((sequence, size), name=f"rotary.{name}") for name in angles]
+    table = step.parameter((vocabulary, width), "embedding")
+    x, back = _embedding(step, table, plan.heads, context)
+    backs = [back]
+    for n in range(layers):
         for layer in (_attention, _feed_forward):
             x, back = _residual(step, x, plan, layer, tables, f"layer{n}")
             backs.append(back)
-    x, back = norm(step, x, "norm", plan.biased)
-    output = table if plan.tied else step.parameter(table.shape, "output.w")
+    x, back = norm(step, x, "norm", biased)
+    output = table if tied else step.parameter(table.shape, "output.w")
     gradient = back(_output(step, x, output))
     for back in reversed(backs):
         gradient = back(gradient)
+    step.update(flat)
+    return graph
 
 
 def _embedding(
