@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from layoutopt.cli import options
 from layoutopt.cli.options import argument, option
 from layoutopt.cli.streams import write_out
 
 
-class Format(StrEnum):
-    """The formats that have a schema."""
-
-    INSTANCE = "instance"
-    RESULT = "result"
-    NETWORK = "network"
-
-
 def command(
     which: Annotated[
-        Format, argument("instance|result|network", "File format; instance by default.")
-    ] = Format.INSTANCE,
+        Literal["instance", "result", "network"],
+        argument("instance|result|network", "File format; instance by default."),
+    ] = "instance",
     output: Annotated[
         Path | None, option("FILE", "File to write; standard output by default.", "--output", "-o")
     ] = None,
@@ -36,11 +28,8 @@ def command(
     from layoutopt.network.document import NetworkDocument
 
     options.check_target(output, overwrite)
-    document: type = {
-        Format.INSTANCE: InstanceDocument,
-        Format.RESULT: ResultDocument,
-        Format.NETWORK: NetworkDocument,
-    }[which]
+    documents = {"instance": InstanceDocument, "result": ResultDocument, "network": NetworkDocument}
+    document: type = documents[which]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     text = msgspec.json.format(msgspec.json.encode(head | msgspec.json.schema(document)), indent=2)
     write_out(text + b"\n", output or Path("-"), overwrite)

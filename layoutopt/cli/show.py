@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -28,14 +27,6 @@ PHASES_SHOWN = 8  # rows of the table of exchanges
 SINKS_SHOWN, PIECES_SHOWN = 12, 3
 
 
-class By(StrEnum):
-    """Meanings of a picture's colours."""
-
-    LOCATION = "location"
-    BYTES = "bytes"
-    TENSOR = "tensor"
-
-
 @options.grouped
 def command(
     path: Annotated[Path, argument("INSTANCE|RESULT", "An instance, an ONNX model or a result.")],
@@ -46,7 +37,10 @@ def command(
     svg: options.Svg = None,
     png: options.Png = None,
     html: options.Html = None,
-    by: Annotated[By, typer.Option(help="Colour elements by location, or by tile.")] = By.LOCATION,
+    by: Annotated[
+        Literal["location", "bytes", "tensor"],
+        typer.Option(help="Colour elements by location, or by tile."),
+    ] = "location",
     simulate: Annotated[
         bool,
         flag("On a tile memory, simulate: peak bytes, bytes exchanged and cycles.", "--simulate"),
@@ -62,19 +56,19 @@ def command(
     """
     files = {"--svg": svg, "--png": png, "--html": html}
     outputs = OutputFiles(files, overwrite, output=output, inputs=[path, instance])
-    if by is not By.LOCATION and not outputs.pictured:
+    if by != "location" and not outputs.pictured:
         raise InputError(f"--by {by} requires --svg FILE or --png FILE")
     graph, result = _read(path, instance, reading)
     if graph is None and (outputs.pictured or simulate or reading.tiles is not None):
         reason = "a result has no graph to draw or simulate; give it by --instance INSTANCE"
         raise InputError(reason, file=str(path))
     found = None
-    if simulate or by is not By.LOCATION:
+    if simulate or by != "location":
         found = simulated(graph, result, "--simulate" if simulate else f"--by {by}")
 
     picture = ""
     if outputs.pictured and graph is not None:
-        tiles = None if by is By.LOCATION else found
+        tiles = None if by == "location" else found
         picture = str(graph.draw(result) if tiles is None else tiles.draw(by))
 
     def text() -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from layoutopt.pictures import grids, svg
@@ -33,30 +34,18 @@ def _sink(x: float, y: float, w: float, h: float) -> str:
     )
 
 
-def _source(x: float, y: float, w: float, h: float) -> str:
-    return svg.rect(x, y, w, h, rx=2, fill=svg.PAPER, stroke=svg.INK, stroke_width=2.4)
-
-
-def _fixed_point(x: float, y: float, w: float, h: float) -> str:
-    return svg.rect(x, y, w, h, rx=2, fill="#e1e5ea", stroke=svg.INK, stroke_width=2.4)
-
-
 def _barrier(x: float, y: float, w: float, h: float) -> str:
     style = {"stroke": svg.INK, "stroke_width": 0.9}
     outer = svg.rect(x, y, w, h, rx=2, fill=svg.PAPER, **style)
     return outer + svg.rect(x + 3, y + 3, w - 6, h - 6, fill="none", **style)
 
 
-def _view(x: float, y: float, w: float, h: float) -> str:
-    return svg.rect(x, y, w, h, rx=4, fill="#eff1f4")
-
-
 FRAMES: dict[str, Drawn] = {
     "sink": _sink,
-    "source": _source,
-    "fixed point": _fixed_point,
+    "source": partial(svg.rect, rx=2, fill=svg.PAPER, stroke=svg.INK, stroke_width=2.4),
+    "fixed point": partial(svg.rect, rx=2, fill="#e1e5ea", stroke=svg.INK, stroke_width=2.4),
     "barrier": _barrier,
-    "view": _view,
+    "view": partial(svg.rect, rx=4, fill="#eff1f4"),
 }
 """By kind of tensor."""
 

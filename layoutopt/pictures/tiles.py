@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from layoutopt.base.numbers import ratio
 from layoutopt.pictures import svg
 from layoutopt.pictures.colours import palette
+from layoutopt.pictures.grids import OTHERS
 from layoutopt.pictures.svg import KeyEntry, distinct
 
 Integers = NDArray[np.int64]
@@ -28,8 +29,6 @@ LIGHT, DARK, OVER, EMPTY = (222, 235, 247), (8, 64, 129), "#c2362b", "#f3f4f6"
 """Colours of few and many bytes, of overfull tiles, and of empty ones."""
 
 COLOURS = 10  # number of tensors with their own colour; the others share one
-
-OTHERS = "#9aa3ae"
 
 
 @dataclass(frozen=True, eq=False)
