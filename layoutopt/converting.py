@@ -219,10 +219,7 @@ class _Call:
     def early(self) -> ConversionResult:
         """Return the best network found when time runs out.
 
-        Raises
-        ------
-        TimeoutError
-            If there is none, and layouts or costs are required.
+        Raises ``TimeoutError`` if there is none, and layouts or costs are required.
         """
         trial = self.trial
         if trial is not None and trial.sound is not None:
@@ -348,10 +345,7 @@ class _Trial:
     def attempt(self, written: frozenset[str]) -> Attempt:
         """Convert the network, with some ops kept as they are written.
 
-        Raises
-        ------
-        Unsound
-            If the conversion fails, or its network is invalid.
+        Raises ``Unsound`` if the conversion fails, or its network is invalid.
         """
         before = self._before if self.wanted.check else None
         found: Conversion | None = None
@@ -431,14 +425,9 @@ class _Trial:
 
 
 def _notes(found: Found, ops: Mapping[str, Op], asked: bool) -> Iterator[str]:
-    """Yield notes on ops that could not be converted.
+    """Yield notes on ops, given by name, that could not be converted.
 
-    Parameters
-    ----------
-    ops
-        The ops of the network by name.
-    asked
-        Whether layouts are required.
+    ``asked`` tells whether layouts are required.
     """
     unmet = "; layouts required of it are not met" if asked else ""
     for name, why in list(found.written.items())[:MOST_NOTES]:

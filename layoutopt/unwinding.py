@@ -43,10 +43,7 @@ def assert_consistent(
 ) -> None:
     """Check that the solver's result agrees with the evaluation of its layouts.
 
-    Raises
-    ------
-    InternalError, SolverError
-        If they disagree; SolverError if the solver is a user's.
+    Raises ``InternalError`` if they disagree, ``SolverError`` if the solver is a user's.
     """
     fault = _fault(graph, checked, result)
     if fault and solver.own:
@@ -155,21 +152,11 @@ solve = unwind
 
 @dataclass(eq=False)
 class Call:
-    """State shared by the steps of one call of :func:`unwind`.
+    """State shared by the steps of one call of :func:`unwind`."""
 
-    Parameters
-    ----------
-    begun
-        The graph with its fixed layouts and initial solution.
-    limits
-        Limits of the whole call.
-    kept
-        Share of the remaining time reserved for a certificate.
-    """
-
-    begun: WarmStart
-    limits: Limits
-    kept: float = 0.0
+    begun: WarmStart  # the graph with its fixed layouts and initial solution
+    limits: Limits  # limits of the whole call
+    kept: float = 0.0  # share of the remaining time reserved for a certificate
     seconds: dict[str, float] = field(default_factory=dict)
     instance_hash: str | None = None
     solved: SolvedGraph | None = None
@@ -188,10 +175,7 @@ class Call:
     def phase(self, name: str, work: Callable[[], Answer], limits: Limits | None = None) -> Answer:
         """Run a phase, and add its seconds to ``seconds[name]``.
 
-        Raises
-        ------
-        TimeoutError
-            If it exceeds its limits, by default those of the whole call.
+        Raises ``TimeoutError`` if it exceeds its limits, by default those of the whole call.
         """
         begun, secured = time.monotonic(), self.reserve.best is not None
         try:

@@ -246,12 +246,8 @@ class Limits:
 class SumOfParts:
     """Objective and bound of a sum whose parts are solved one by one.
 
-    Parameters
-    ----------
-    limits
-        The limits of all parts together.
-    known
-        Objective, ``None`` while there is none, and bound of each part.
+    ``limits`` are those of all parts together; ``known`` has the objective of each part, ``None``
+    while there is none, and its bound.
     """
 
     def __init__(self, limits: Limits, known: Iterable[tuple[int | None, int]]) -> None:
@@ -544,11 +540,8 @@ POINTS = 200  # largest number of points
 class Trace:
     """Recorder of progress, a ``progress`` callback of :func:`layoutopt.unwinding.unwind`.
 
-    Attributes
-    ----------
-    heard
-        The points that improved score or bound, with the best of both so far; thinned evenly if
-        there are many.
+    ``heard`` has the points that improved score or bound, with the best of both so far; it is
+    thinned evenly if there are many.
     """
 
     def __init__(self) -> None:
@@ -578,12 +571,8 @@ class Trace:
     def points(self, seconds: float, result: Any) -> tuple[Point, ...]:
         """Return the recorded points, at most :data:`POINTS`; the last one is the result's.
 
-        Parameters
-        ----------
-        seconds
-            Seconds of the whole call.
-        result
-            An answer with ``objective`` and ``bound``.
+        ``seconds`` are those of the whole call; ``result`` is an answer with ``objective`` and
+        ``bound``.
         """
         known = result.objective, result.bound
         score, bound = (None if x is None else float(x) for x in known)

@@ -64,23 +64,11 @@ ELEMENT_BYTES = 64
 
 
 def read_origins(graph: GraphStore, given: Assignment | None, what: str) -> Origins:
-    """Return where the given elements lie.
+    """Return where the given elements lie, by tensor number of each sink that is given anything.
 
-    Parameters
-    ----------
-    what
-        Name of the argument, for errors.
-
-    Returns
-    -------
-    dict
-        For each sink that is given anything, by tensor number: root tensor and flat element of
-        every location, a tensor of -1 for elements that are not given.
-
-    Raises
-    ------
-    InputError
-        If a sink, a piece or an array does not fit the graph.
+    That is root tensor and flat element of every location; the tensor is -1 for elements that are
+    not given.  Raises ``InputError``, which calls the argument ``what``, if a sink, a piece or an
+    array does not fit the graph.
     """
     layouts = {} if given is None else layouts_in(given, what) or {}
     if layouts:
@@ -112,10 +100,7 @@ def _check_named(graph: GraphStore, layout: Any) -> None:
 def by_name(graph: GraphStore, given: Assignment | None, what: str) -> NamedLayouts | None:
     """Return layouts by the names of their sinks, which fit copies of the graph, too.
 
-    Raises
-    ------
-    InputError
-        If they are no layouts, or a handle is of another graph.
+    Raises ``InputError`` if they are no layouts, or a handle is of another graph.
     """
     if given is None:
         return None
@@ -155,21 +140,12 @@ def complete(graph: GraphStore, given: NamedLayouts, what: str) -> tuple[LayoutD
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """Layouts that a computation begins with.
+    """Layouts that a computation begins with."""
 
-    Parameters
-    ----------
-    given
-        The elements that are kept.
-    start
-        Where all elements lie at first, by sink; ``None`` without a start.
-    layouts, evaluation
-        The same as pieces, or what is kept with the rest at locations of its own, and its
-        worth; ``None`` if nothing was given.
-    """
-
-    given: FixedElements
-    start: Origins | None = None
+    given: FixedElements  # the elements that are kept
+    start: Origins | None = None  # where all elements lie at first, by sink; None without a start
+    # The same as pieces, or what is kept with the rest at locations of its own, and its worth; None
+    # if nothing was given.
     layouts: LayoutDict | None = None
     evaluation: Evaluation | None = None
 
@@ -177,10 +153,7 @@ class WarmStart:
 def begin(graph: GraphStore, fixed: Assignment | None, start: Assignment | None) -> WarmStart:
     """Read what is kept, and what to begin with.
 
-    Raises
-    ------
-    InputError
-        If it does not fit the graph, or breaks barrier order.
+    Raises ``InputError`` if it does not fit the graph, or breaks barrier order.
     """
     if fixed is None and start is None:
         return WarmStart(FixedElements(graph))
@@ -286,19 +259,9 @@ class Secured(NamedTuple):
 class Reserve:
     """Answers in hand while better ones are sought.
 
-    Parameters
-    ----------
-    begun
-        What the whole computation begins with.
-    limits
-        Those of the whole computation.
-
-    Attributes
-    ----------
-    best
-        The best that is checked; ``None`` while nothing is.
-    origins
-        What ``greedy0`` chooses by element, if it was asked and has answered.
+    ``begun`` is what the whole computation begins with, ``limits`` are its limits.  ``best`` is the
+    best answer that is checked, ``None`` while none is; ``origins`` are what ``greedy0`` chooses by
+    element, if it was asked and has answered.
     """
 
     def __init__(self, begun: WarmStart, limits: Limits) -> None:
@@ -320,10 +283,7 @@ class Reserve:
     def open(self, heuristic: bool) -> None:
         """Secure an answer if time is limited; return as soon as there is one, or soon anyway.
 
-        Parameters
-        ----------
-        heuristic
-            Whether ``greedy0`` is asked; otherwise only default layouts are looked at.
+        If ``heuristic``, ``greedy0`` is asked; otherwise only default layouts are looked at.
         """
         left = self.limits.left
         asked = self.limits.started < self.limits.deadline < math.inf

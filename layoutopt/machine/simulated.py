@@ -74,42 +74,23 @@ class HookedBarrier:
 class TracedTiles:
     """A graph as elements that are to be put on tiles.
 
-    Parameters
-    ----------
-    tiles
-        Number of tiles.
-    edges
-        What two elements earn on one tile, by their numbers, the smaller first.
-    rewards
-        What an element earns on a tile, by element and tile.
-    width
-        Shape ``(elements,)``: the bytes of each element, 0 for those that take no room.
-    loose
-        Of each element that no pair and no hook looks at the kind, by number.
-    kinds
-        Bytes of each kind of loose elements, and how many there are.
-    room
-        The bytes of a tile; ``None`` if everything fits one.
-    constant, unit
-        ``unit * (constant + value)`` is the score of what elements earn.
-    blocks
-        The barriers with hooks, in the graph's order.
-    fine, first
-        The graph with an element for each grain, and the first number of each of its sinks.
+    Elements that earn ``value`` make a score of ``unit * (constant + value)``.
     """
 
-    tiles: int
+    tiles: int  # number of tiles
+    # What two elements earn on one tile, by their numbers, the smaller first; and what an element
+    # earns on a tile, by element and tile.
     edges: dict[tuple[int, int], int]
     rewards: dict[tuple[int, int], int]
-    width: IntArray
-    loose: dict[int, int]
-    kinds: Sequence[tuple[int, int]]
-    room: int | None
+    width: IntArray  # shape `(elements,)`: bytes of each, 0 for those that take no room
+    loose: dict[int, int]  # the kind of each element that no pair and no hook looks at, by number
+    kinds: Sequence[tuple[int, int]]  # bytes of each kind of loose elements, and how many there are
+    room: int | None  # the bytes of a tile; None if everything fits one
     constant: int
     unit: Fraction
-    blocks: list[HookedBarrier]
-    fine: Grained
-    first: dict[int, int]
+    blocks: list[HookedBarrier]  # the barriers with hooks, in the graph's order
+    fine: Grained  # the graph with an element for each grain
+    first: dict[int, int]  # the first number of each of its sinks
 
     @property
     def packed(self) -> Sequence[tuple[int, int]]:

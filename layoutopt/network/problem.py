@@ -42,30 +42,18 @@ Floats: TypeAlias = NDArray[np.float64]
 class Precedence:
     """Order in which barriers must be known.
 
-    Choosing a label that is an output of barrier ``b`` for a node that barrier ``c``
-    reads means that ``b`` must be known before ``c``.  A labelling is allowed if these
-    arcs and the static ones together have no cycle.
-
-    Parameters
-    ----------
-    barriers
-        Number of barriers, which are ``0 .. barriers-1``.
-    arcs
-        Static arcs, shape ``(a, 2)``: barrier ``arcs[i, 1]`` reads an output of
-        ``arcs[i, 0]`` whatever is chosen.
-    label_barrier
-        For each named label the barrier that it is an output of, or -1.
-    reader_sets
-        The distinct sets of barriers that read some node.
-    node_readers
-        For each node the index of its set in ``reader_sets``.
+    Choosing a label that is an output of barrier ``b`` for a node that barrier ``c`` reads means
+    that ``b`` must be known before ``c``.  A labelling is allowed if these arcs and the static ones
+    together have no cycle.
     """
 
-    barriers: int
+    barriers: int  # number of barriers, which are `0 .. barriers-1`
+    # Static arcs, shape `(a, 2)`: barrier `arcs[i, 1]` reads an output of `arcs[i, 0]` whatever is
+    # chosen.
     arcs: IntArray
-    label_barrier: IntArray
-    reader_sets: tuple[tuple[int, ...], ...]
-    node_readers: IntArray
+    label_barrier: IntArray  # for each named label the barrier that it is an output of, or -1
+    reader_sets: tuple[tuple[int, ...], ...]  # the distinct sets of barriers that read some node
+    node_readers: IntArray  # for each node the index of its set in `reader_sets`
 
     def hopeless(self) -> IntArray:
         """Return which barriers' labels no node with a given reader set can ever take.

@@ -511,32 +511,23 @@ def read_network(
 ) -> UnwindingModel:
     """Read a network.
 
-    Inputs, initialisers and constants become sinks, each drawn weakly to a source.
-    Convolutions and matrix products become fixed points whose operands are drawn to the
-    layouts that the operation wants.  Elementwise operations follow one operand and draw
-    all together.  Operations that only move elements become views, all others barriers.
-    Tensors keep the names that the network gives them.
+    Inputs, initialisers and constants become sinks, each drawn weakly to a source.  Convolutions
+    and matrix products become fixed points whose operands are drawn to the layouts that the
+    operation wants.  Elementwise operations follow one operand and draw all together.  Operations
+    that only move elements become views, all others barriers.  Tensors keep the names that the
+    network gives them.
 
-    Parameters
-    ----------
-    path
-        The file.  Data that it keeps in other files is not needed, and not read.
-    attractions
-        A TOML file with values that replace some of the shipped table's.
-    dims
-        Sizes of symbolic dimensions by name; ``"x.0"`` is a name for dimension 0 of input
-        ``x`` if it has none.
-    training
-        Add the backward pass and the update by an optimiser: ``"sgd"``, ``"momentum"`` or
-        ``"adam"``, which keep none, one and two states for every trained tensor.  Those are
-        the initialisers and Constant nodes of floating-point numbers that an output follows
-        from, but for numbers without axes and statistics of normalisations.
+    Data that the file keeps in other files is not needed, and not read.  ``attractions`` is a TOML
+    file with values that replace some of the shipped table's.  ``dims`` has sizes of symbolic
+    dimensions by name; ``"x.0"`` is a name for dimension 0 of input ``x`` if it has none.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read, a dimension remains open, a shape cannot be inferred, or a
-        node does not fit its operands.
+    ``training`` adds the backward pass and the update by an optimiser: ``"sgd"``, ``"momentum"`` or
+    ``"adam"``, which keep none, one and two states for every trained tensor.  Those are the
+    initialisers and Constant nodes of floating-point numbers that an output follows from, but for
+    numbers without axes and statistics of normalisations.
+
+    Raises ``InputError`` if a file cannot be read, a dimension remains open, a shape cannot be
+    inferred, or a node does not fit its operands.
     """
     if training is not None and training not in STATES:
         raise InputError(f"there is no training {training!r}; allowed: {', '.join(STATES)}")

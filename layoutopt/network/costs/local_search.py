@@ -83,17 +83,9 @@ class Neighbourhoods:
     They become twice as large once small ones gain nothing more; after the largest, small ones are
     next, unless none has gained anything, or there is no deadline.
 
-    Parameters
-    ----------
-    work
-        The problem.
-    limits
-        Give the seed, and whether there is a deadline.
-    groups
-        Sets of nodes that depend on each other although no table is over them, if any.  Most parts
-        then are around a node of a set, or two.
-    size
-        Labels of a part at first, or a half or a quarter of them.
+    ``limits`` give the seed, and whether there is a deadline.  ``groups`` are sets of nodes that
+    depend on each other although no table is over them, if any: most parts then are around a node
+    of a set, or two.  A part has ``size`` labels at first, or a half or a quarter of them.
     """
 
     def __init__(
