@@ -69,19 +69,21 @@ class Desired(Requirements):
 
     def input_requirement(self, op: Op, n: int) -> Layout:
         """Return the layout that is desired of an op's ``n``-th input."""
-        wanted = self.layouts(op) or OperandLayouts()
-        written = written_input(op, n)
-        given = wanted.input(n) or self._blocked_companion(op, wanted, n)
-        given = given or _companion(op, wanted, written)
-        return self._fitted(op, given, written, op.shape(n))
+        return self._fitted(op, self._followed(op, n), written_input(op, n), op.shape(n))
 
     def result_requirement(self, op: Op, n: int) -> Layout:
         """Return the layout that is desired of an op's ``n``-th result."""
-        wanted = self.layouts(op) or OperandLayouts()
-        written = written_output(op, n)
         shape = op.output_shapes[n] if n < len(op.output_shapes) else None
-        given = wanted.output(n) or _companion(op, wanted, written)
-        return self._fitted(op, given, written, shape)
+        given = self._followed(op, len(op.inputs) + n)
+        return self._fitted(op, given, written_output(op, n), shape)
+
+    def _followed(self, op: Op, n: int) -> Layout | None:
+        """Return what is desired of an operand or, after these, a result, or follows from that."""
+        wanted, place = self.layouts(op) or OperandLayouts(), n - len(op.inputs)
+        if place >= 0:
+            return wanted.output(place) or _companion(op, wanted, written_output(op, place))
+        own = wanted.input(n) or self._blocked_companion(op, wanted, n)
+        return own or _companion(op, wanted, written_input(op, n))
 
     def _fitted(
         self, op: Op, given: Layout | None, written: Layout | None, shape: Shape | None
@@ -98,7 +100,7 @@ class Desired(Requirements):
             if by_default or ("*" in axes and not self.is_named(op)):
                 return written or given
             raise InputError(f"{op}: the desired {given} is no order of its axes {', '.join(axes)}")
-        blocks = self.divides(op) or (self.padding and may_pad(op) and self._sizes_known(op))
+        blocks = self.divides(op) or (self.padding and may_pad(op) and self._pads_alike(op))
         return fitting if blocks else without_blocks(fitting)
 
     def _of_its_rank(self, op: Op, given: Layout, rank: int) -> Layout:
@@ -133,30 +135,46 @@ class Desired(Requirements):
         return all(
             _blocks_divide(given, axis_sizes(written or given, shape))
             and not (given.has_blocks and open_sizes(shape) > 1)
-            for given, written, shape in self._operands(op)
+            for _, given, written, shape in self._operands(op)
             if given is not None
         )
 
-    def _sizes_known(self, op: Op) -> bool:
-        """Return whether operands and results have one open size at most, not in blocks."""
-        wanted, count = self.layouts(op) or OperandLayouts(), len(op.inputs)
-        for n, (given, written, shape) in enumerate(self._operands(op)):
-            if n < count and not op.has(n):
-                continue
-            own = given or (self._blocked_companion(op, wanted, n) if n < count else None)
-            sizes = axis_sizes(written or own, shape)
-            known = all(isinstance(sizes.get(axis), int) for axis in (_factors(own) if own else ()))
-            if not known or open_sizes(shape) > 1:
+    def _pads_alike(self, op: Op) -> bool:
+        """Return whether all operands and results are padded to the same numbers of channels.
+
+        Blocks divide other axes, and one size is open at most, which is in no blocks.
+        """
+        written = [written_input(op, n) for n in range(len(op.inputs))]
+        filters = any(layout and "I" in layout.axes for layout in written)
+        padded = dict[str, int]()
+        for n, _, layout, shape in self._operands(op):
+            own = self._followed(op, n)
+            factors, sizes = _factors(own) if own else {}, axis_sizes(layout or own, shape)
+            if open_sizes(shape) > 1:
                 return False
+            for axis in {*factors, *"CIO"} & {*sizes, *factors}:
+                size, factor = sizes.get(axis), factors.get(axis, 1)
+                if not isinstance(size, int):
+                    if factor > 1:
+                        return False
+                    continue
+                whole = -(-size // factor) * factor
+                side = "IO"[n >= len(op.inputs)] if filters and axis == "C" else axis
+                alike = padded.setdefault(side, whole) if axis in "CIO" else size
+                if alike != whole:
+                    return False
         return True
 
-    def _operands(self, op: Op) -> Iterator[tuple[Layout | None, Layout | None, Shape | None]]:
-        """Yield what is desired of operands and results, as what they are written, and shapes."""
+    def _operands(self, op: Op) -> Iterator[tuple[int, Layout | None, Layout | None, Shape | None]]:
+        """Yield what is desired of operands and results, as what they are written, and shapes.
+
+        They are numbered, results after operands.
+        """
         wanted = self.layouts(op) or OperandLayouts()
         for n in filter(op.has, range(len(op.inputs))):
-            yield wanted.input(n), written_input(op, n), op.shape(n)
+            yield n, wanted.input(n), written_input(op, n), op.shape(n)
         for n, shape in enumerate(op.output_shapes):
-            yield wanted.output(n), written_output(op, n), shape
+            yield len(op.inputs) + n, wanted.output(n), written_output(op, n), shape
 
 
 def _factors(layout: Layout) -> dict[str, int]:
