@@ -63,7 +63,7 @@ def _exhaustive(problem: Pairwise, _: Evidence, depth: int) -> Bound:
     for i, j, table in problem.edges:
         sums = problem.added(sums, along([i, j], table if i < j else table.T))
     for i, j, weight in problem.equal:
-        sums = sums + along([i, j], _diagonal(problem, i, weight))
+        sums = problem.added(sums, along([i, j], _diagonal(problem, i, weight)))
     good = np.ones(sizes, bool)
     for row, constant in rows:
         used = np.full(sizes, constant, object)

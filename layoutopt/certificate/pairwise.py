@@ -152,9 +152,9 @@ def fixed(problem: Pairwise, node: int, label: int) -> Pairwise:
     equal = []
     for i, j, w in problem.equal:
         if node in (i, j):
-            u = i + j - node
-            unary[u] = unary[u].copy()
-            unary[u][label] += w
+            u, worth = i + j - node, np.zeros(problem.widths[i], problem.dtype)
+            worth[label] = w
+            unary[u] = problem.added(unary[u], worth)
         else:
             equal.append((i, j, w))
     own = problem.part(unary, edges, equal, problem.names)
@@ -181,7 +181,7 @@ def split(problem: Pairwise, parts: Sequence[Sequence[int]]) -> list[Pairwise]:
         if place[i][0] == place[j][0]:
             equal[place[i][0]].append((place[i][1], place[j][1], w))
         elif problem.widths[i] == 1:  # of one label each
-            unary[i] = unary[i] + w
+            unary[i] = problem.added(unary[i], w)
         else:
             raise Refused(f"an edge joins nodes {i} and {j} of different parts")
     groups = zip(parts, edges, equal, strict=True)

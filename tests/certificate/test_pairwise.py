@@ -138,6 +138,18 @@ def test_parts_and_fixed_nodes_are_worth_what_they_were() -> None:
         assert sum(value(own, [0]) for own in alone) == value(problem, labels)
 
 
+def test_forbidden_labels_stay_forbidden() -> None:
+    """Label 0 of node 1 is forbidden in three ways at once, and no sum of these is allowed."""
+    own = [np.array([0, -100]), np.ma.array([0, 0], mask=[True, False]), np.array([2, 2])]
+    shut = np.ma.array(np.zeros((2, 2), int), mask=[[True, False], [False, False]])
+    problem = Pairwise(own, [(0, 1, shut), (1, 2, np.zeros((2, 2), int))], [(0, 1, -1)])
+    one, two, all_three = ({"kind": "table", "order": [*range(n)]} for n in (1, 2, 3))
+    parts = [{"nodes": [0], "evidence": one}, {"nodes": [1, 2], "evidence": two}]
+    apart = {"kind": "components", "parts": parts}
+    found = bound(problem, {"kind": "branch", "node": 0, "leaves": [apart, all_three]})
+    assert found == bound(problem, all_three) == (2, False)
+
+
 BASE = Pairwise(
     [np.array([0, 2]), np.array([1, 0, 3]), np.array([0, 1])],
     [(0, 1, np.array([[1, 2, 0], [0, 4, 1]])), (2, 1, np.array([[0, 1, 2], [3, 0, 0]]))],
