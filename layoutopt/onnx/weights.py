@@ -22,6 +22,7 @@ from layoutopt.onnx.protobuf import (
     drop_data,
     graphs,
     is_standard,
+    names_read,
     onnx,
     set_items,
     sparse_as_inputs,
@@ -42,10 +43,12 @@ SINCE_OVERRIDABLE = 4
 
 
 def overridable(model: ModelProto) -> set[str]:
-    """Return the initialisers that a caller may replace, as they are inputs as well."""
-    if model.ir_version < SINCE_OVERRIDABLE:
-        return set()
-    return {x.name for x in model.graph.input} & initialisers(model)
+    """Return the initialisers that are no constants: inputs as well, or read or set in training."""
+    held = {x.name for x in model.graph.input if model.ir_version >= SINCE_OVERRIDABLE}
+    for training in model.training_info:
+        held |= names_read((*training.initialization.node, *training.algorithm.node))
+        held |= {x.key for x in (*training.initialization_binding, *training.update_binding)}
+    return held & initialisers(model)
 
 
 def initialisers(model: ModelProto) -> set[str]:
@@ -65,15 +68,16 @@ def unlist_initialisers(model: ModelProto, given: ModelProto) -> None:
 def bare_model(model: ModelProto) -> ModelProto:
     """Return a network without the data of large tensors.
 
-    What is no constant though it has an initialiser, being an input as well or sparse, is an
-    input.
+    What is no constant though it has an initialiser, as it is trained or sparse, is an input.
     """
     bare = _without_initialisers(model, ("metadata_props", "training_info"))
-    held = overridable(model)
+    held, inputs = overridable(model), {x.name for x in model.graph.input}
     for tensor in model.graph.initializer:
         if tensor.name not in held:
             large = prod(tensor.dims) > SMALL
             copied_except(tensor, bare.graph.initializer.add(), *(DATA_FIELDS if large else ()))
+        elif tensor.name not in inputs:
+            bare.graph.input.add(name=tensor.name, type=type_of_tensor(tensor))
     for graph in graphs(bare.graph):
         drop_data(graph)
     sparse_as_inputs(bare.graph)

@@ -67,6 +67,21 @@ def test_what_is_empty_at_run_time_is_reshaped_too() -> None:
     assert run(result.model, {"x": np.zeros((0, 1, 3), np.float32)})["y"].shape == (0, 3, 1)
 
 
+def test_weights_that_are_trained_stay_what_they_are() -> None:
+    """Training reads and sets them by their names."""
+    model = network(
+        """g (float[2,4,6,5] x) => (float[2,3,6,5] y) { t = Transpose<perm=[0,2,3,1]>(x)
+        a = MatMul(t, w) y = Transpose<perm=[0,3,1,2]>(a) }""",
+        {"w": (4, 3)},
+    )
+    training = model.training_info.add()
+    training.algorithm.node.append(helper.make_node("Add", ["w", "w"], ["new"]))
+    training.update_binding.add(key="w", value="new")
+    result = layoutopt.convert(model, check=True)
+    assert (result.after.transforms, result.partial) == (1, False)
+    assert [x for x in result.model.graph.initializer if x.name == "w"] == model.graph.initializer
+
+
 def test_a_permutation_tells_the_rank_of_an_input() -> None:
     """Its shape is read behind the transpose alone, so what has that shape needs none either."""
     model = network(
