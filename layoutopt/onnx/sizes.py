@@ -223,6 +223,9 @@ class KnownSizes:
             numbers = [size for size in data.flat if isinstance(size, int)]
             return data if all(abs(size) <= np.iinfo(kind).max for size in numbers) else None
         if node.op_type == "ReduceProd" and data.ndim == 1 and len(data):
+            told = "axes" in attributes or any(x is not None and x.size for x in others)
+            if attributes.get("noop_with_empty_axes", 0) and not told:
+                return data
             found = _array([_product(data)])
             return found if attributes.get("keepdims", 1) else found.reshape(())
         if node.op_type == "Squeeze" and data.size == 1:
