@@ -93,9 +93,10 @@ def normalised_tail(op: Op, permutation: Permutation) -> Mapping[str, Any] | Rem
     inputs: list[Permutation | None] = [permutation]
     for n in range(1, len(op.inputs)):
         of = op.rank(n)
-        if op.has(n) and of is None and not is_identity(tail):
+        if op.has(n) and of is None and not is_identity(permutation):
             raise RemapError(f"{op}: the rank of input {n} is unknown")
-        inputs.append(None if of is None else fitted(tail, of))
+        whole = permutation if of is not None and of > len(tail) else tail  # a scale of more axes
+        inputs.append(None if of is None else fitted(whole, of))
     return Remapped({}, tuple(inputs))
 
 
