@@ -352,11 +352,12 @@ def _visibly_changed(given: ConversionGraph, new: ConversionGraph) -> int:
 def _differs(op: Op, other: Op) -> bool:
     """Return whether two ops have other types, attributes or known shapes.
 
-    Axes of size 1 may be anywhere: that changes no op.
+    Axes of size 1 may be anywhere, and attributes differ then: that changes no op.
     """
-    if op.type != other.type or repr(op.attributes) != repr(other.attributes):
-        return True
     shapes = op.shapes, other.shapes
+    ones = any(1 in (shape or ()) for shape in op.shapes)
+    if op.type != other.type or (not ones and repr(op.attributes) != repr(other.attributes)):
+        return True
     return any(
         [size for size in a if size != 1] != [size for size in b if size != 1]
         for a, b in zip(*shapes, strict=False)
