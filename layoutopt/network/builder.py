@@ -264,6 +264,8 @@ class CostNetwork:
                 own[self._label(node, label)] += found
         every = [(self._node(node), *span) for node, spans in live.items() for span in spans]
         times, spans = span_windows(*np.array(every, np.int64).reshape(-1, 3).T)
+        if not len(times):
+            return  # nothing is ever live
         limits = [self._limits(None, limit)] * len(times)
         names = [f"{name}@{time}" for time in times.tolist()]
         self._usages.append(_usage(own, spans, limits, names))
