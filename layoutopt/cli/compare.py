@@ -56,17 +56,19 @@ def command(
     """
     search.begin()
     files = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
-    outputs = OutputFiles(files, overwrite, search.quiet, output, instances)
+    read = [*instances, *reading.files]
+    outputs = OutputFiles(files, overwrite, search.quiet, output, read)
     from layoutopt.base.limits import Stopped
     from layoutopt.network.files import is_network
 
     if any(map(is_network, instances)):
+        others = {"pairs": pairs, "barriers": barriers}
         from layoutopt.cli.networks import compare_networks, refuse
 
         for path in instances:
             if not is_network(path):
                 raise InputError("is not a cost network; compare it separately", file=str(path))
-            refuse(path, {"pairs": pairs, "barriers": barriers, "html": html} | vars(reading))
+            refuse(path, {**others, "html": files["--html"]} | vars(reading))
         return compare_networks(instances, solver, search, outputs, no_seconds)
     from layoutopt.comparison import compare
 

@@ -131,16 +131,15 @@ def command(
     """Rewrite an ONNX model with the provably smallest number of layout transforms."""
     options.limit(time_limit, memory_limit)
     files = {"--output": output, "--json": json, "--certificate": certificate}
-    outputs = OutputFiles(files, overwrite, quiet, inputs=[model])
+    outputs = OutputFiles(files, overwrite, quiet, inputs=[model, how.costs])
     from layoutopt.base.files import encode_lines
     from layoutopt.converting import convert  # importing takes seconds
     from layoutopt.onnx.protobuf import proto_bytes
 
-    arguments = how.arguments()
     with shown(quiet) as tell, reserved_stdout():
         result = convert(
             model,
-            **arguments,
+            **(arguments := how.arguments()),
             objective=how.objective,
             solver=how.solver,
             time_limit=options.left(time_limit),
@@ -150,8 +149,8 @@ def command(
             peers=report.peers,
             progress=tell,
         )
-    total = {"total": options.spent()}
-    result = replace(result, seconds={} if no_seconds else {**result.seconds, **total})
+    times = {**result.seconds, "total": options.spent()}
+    result = replace(result, seconds={} if no_seconds else times)
     makers = {
         "--json": lambda: encode_lines(document(result, model, output)),
         "--certificate": lambda: _certificate(result, arguments, options.left(time_limit)),
@@ -162,7 +161,9 @@ def command(
         elif output is not None:
             with attempt():
                 saved(lambda path: result.save(path, overwrite=overwrite), output)
-        outputs.write(makers, lambda: summary(result, model.stem) + report.reasons(result))
+        with attempt():
+            outputs.refuse(result.source.files)
+            outputs.write(makers, lambda: summary(result, model.stem) + report.reasons(result))
     return 0
 
 

@@ -48,7 +48,9 @@ def command(
     from layoutopt.graphs.tiling import apply_hook_mode
 
     options.limit(time_limit, memory_limit, workers=workers)
-    outputs = OutputFiles({"--json": json}, overwrite, quiet, output, [instance, result])
+    outputs = OutputFiles(
+        {"--json": json}, overwrite, quiet, output, [instance, result, *reading.files]
+    )
     if (pair is None) == (sink is None):
         raise InputError("give either --pair A B or --sink NAME")
     if alternatives is not None and (pair is not None or alternatives < 0):
@@ -60,7 +62,8 @@ def command(
         how: dict[str, Any] = {"seed": seed, "workers": workers, "progress": tell}
         found = _result(graph, result, how | {"time_limit": options.left(time_limit)})
         if found.layouts is not None:
-            how["time_limit"] = options.left(time_limit)
+            interrupted = found.stopped == "interrupted"
+            how["time_limit"] = 0.0 if interrupted else options.left(time_limit)
             with errors_at(file="" if result is None else str(result)):
                 told = explain(graph, found, **how)
     if found.layouts is None:

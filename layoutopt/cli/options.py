@@ -154,7 +154,7 @@ InstancePaths = Annotated[list[Path], argument("INSTANCE", _INSTANCE)]
 Model = Annotated[Path, argument("MODEL.onnx", "An ONNX model; - reads standard input.")]
 SOLVER_NAMES = (
     "Exact: auto, cpsat, mip.  Heuristics: refined, isolating-cuts, alpha-expansion, rounded, "
-    "random-greedy, greedy0.  Or your own, as module:function."
+    "random-greedy, greedy0.  Or one that an installed package offers."
 )
 TimeLimit = Annotated[
     float | None, option("SECONDS", "Time limit of the whole command; none by default.")
@@ -289,12 +289,10 @@ class OutputFiles:
 
     def __post_init__(self, output: Path | None, inputs: Iterable[Path | None]) -> None:
         place_output(output, self.files)
-        read = {Path(os.path.realpath(path)) for path in inputs if path and str(path) != "-"}
+        self.refuse(path for path in inputs if path and str(path) != "-")
         seen: dict[Path, str] = {}
         for name, path in self.given.items():
             place = path if str(path) == "-" else Path(os.path.realpath(path))
-            if place in read:
-                raise InputError("is the input itself; give another name", file=str(path))
             check_target(path, self.overwrite)
             if place in seen:
                 raise InputError(f"{seen[place]} and {name} name the same file", file=str(path))
@@ -305,6 +303,13 @@ class OutputFiles:
             if str(self.files["--png"]) == "-":
                 raise InputError("--png -: a file is required")
             raster.check_installed()
+
+    def refuse(self, read: Iterable[Path]) -> None:
+        """Raise InputError if a file to write is one of those that were read."""
+        places = {os.path.realpath(path) for path in read}
+        for path in self.given.values():
+            if str(path) != "-" and os.path.realpath(path) in places:
+                raise InputError("is read by this command; give another name", file=str(path))
 
     @property
     def given(self) -> dict[str, Path]:
@@ -406,6 +411,11 @@ class Reading:
             "PRESET|FILE", "Tile memory (preset or JSON file); replaces the one of the instance."
         ),
     ] = None
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are read besides the graph's own."""
+        return [Path(path) for path in (self.attractions, self.tiles) if path is not None]
 
     def load(
         self, path: Path, time_limit: float | None = None, quiet: bool = True

@@ -206,8 +206,8 @@ def command(
     files = {"--json": json, "--html": html, "--certificate": certificate}
     files["--sweep-csv"] = questions.sweep_csv
     options.place_output(output, files)
-    every = _placed(files, instances, overwrite, search.quiet)
-    others = {"fixed": fixed, "html": html, "barriers": barriers}
+    every = _placed(files, instances, overwrite, search.quiet, reading)
+    others = {"fixed": fixed, "html": files["--html"], "barriers": barriers}
     others |= vars(reading) | vars(questions)
 
     def solve(instance: Path, outputs: OutputFiles) -> Answer:
@@ -298,13 +298,17 @@ def own_files(files: options.Files, instance: Path, several: bool) -> options.Fi
 
 
 def _placed(
-    files: options.Files, instances: Sequence[Path], overwrite: bool, quiet: bool
+    files: options.Files,
+    instances: Sequence[Path],
+    overwrite: bool,
+    quiet: bool,
+    reading: options.Reading,
 ) -> list[OutputFiles]:
     """Return the output files of each instance, which must not be those of another one."""
     every, seen = [], set[Path]()
     for instance in instances:
         wanted = own_files(files, instance, len(instances) > 1)
-        outputs = OutputFiles(wanted, overwrite, quiet, inputs=instances)
+        outputs = OutputFiles(wanted, overwrite, quiet, inputs=[*instances, *reading.files])
         own = {path for path in outputs.given.values() if str(path) != "-"}
         if own & seen:
             reason = "two instances have this name; solve them separately"
