@@ -159,7 +159,7 @@ def check_output(path: Path, source: LoadedModel, overwrite: bool) -> None:
     for target in (path, path.with_name(f"{path.name}.data")):
         if target.resolve() in source.files:
             raise InputError("was read, and is not replaced; give another name", file=str(target))
-    if path.exists() and not overwrite:
+    if path.is_file() and not overwrite:
         raise InputError("exists already; it is not overwritten", file=str(path))
 
 
