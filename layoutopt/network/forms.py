@@ -29,11 +29,23 @@ class Merged:
         return own_fresh(labels[self.first], self.network.sizes)
 
 
+def _joined(count: int, ends: Array) -> tuple[Array, Array]:
+    """Return the component of each of some numbers that pairs join, and the least of each."""
+    parts, of = components(count, *ends.T)
+    first = np.full(parts, count, np.int64)
+    np.minimum.at(first, of, np.arange(count))
+    return of, first
+
+
 def merge_ties(network: Network) -> Merged:
-    """Merge tied nodes; what they cost adds up."""
-    count, of = components(len(network), *network.ties.T)
-    first = np.full(count, len(network), np.int64)
-    np.minimum.at(first, of, np.arange(len(network)))
+    """Merge tied nodes, and their domains if they differ; what they cost adds up."""
+    (of, first), (kind, domain) = (
+        _joined(count, ends)
+        for count, ends in (
+            (len(network), network.ties),
+            (len(network.domains), network.domain_of[network.ties]),
+        )
+    )
     cost_at = np.column_stack([of[network.cost_at[:, 0]], network.cost_at[:, 1]])
     costs = network.costs
     banned = np.column_stack([of[network.banned[:, 0]], network.banned[:, 1]])
@@ -55,7 +67,7 @@ def merge_ties(network: Network) -> Merged:
     smaller = replace(
         network,
         nodes=tuple(network.nodes[u] for u in first.tolist()),
-        domain_of=network.domain_of[first],
+        domain_of=domain[kind][network.domain_of[first]],
         cost_at=cost_at,
         costs=costs,
         banned=np.unique(banned, axis=0) if len(banned) else banned,
