@@ -278,7 +278,11 @@ class GraphStore:
         self.ops[i] = replace(self.ops[i], id=name)
         if self.tile_memory is not None:
             new = dict(zip(before, map(self.tensor_name, self.op_outputs[i]), strict=True))
-            widths = {new.get(x, x): n for x, n in self.tile_memory.element_bytes.items()}
+            given = self.tile_memory.element_bytes
+            moved = {x: y for x, y in new.items() if x in given and "default" not in (x, y)}
+            gone = {*moved, *new.values()} - {"default"}  # no tensor had a new name until now
+            widths = {x: n for x, n in given.items() if x not in gone}
+            widths |= {y: given[x] for x, y in moved.items()}
             self.tile_memory = replace(self.tile_memory, element_bytes=widths)
         for j in {j for t in self.op_outputs[i] for j, _ in self._readers_of(t)}:
             names = tuple(map(self.tensor_name, self.op_inputs[j]))

@@ -145,6 +145,11 @@ class TestRename:
         graph.rename("x", "first")
         graph.rename("b", "barrier")
         assert graph.tile_memory.element_bytes == {"first": 2, "barrier:1": 8, "default": 1}
+        graph.tile_memory = TileMemory(4, 64, element_bytes={"first": 2, "x": 8, "default": 1})
+        graph.rename("first", "x")
+        graph.rename("y", "default")
+        graph.rename("default", "y")
+        assert graph.tile_memory.element_bytes == {"x": 2, "default": 1}
 
     def test_random_graphs(self) -> None:
         """With every op renamed, the file of a graph still describes that graph."""
