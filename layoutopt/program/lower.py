@@ -11,6 +11,7 @@ from typing import Generic, TypeAlias
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import Piece
 from layoutopt.graphs import ops
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Kind, Shape, Stripes, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.program.steps import BarrierReady, Place, Run, Schedule
@@ -299,14 +300,17 @@ def lower(schedule: Schedule, target: Target[Handle]) -> dict[str, Handle]:
     Raises
     ------
     InputError
-        If the first argument is not a schedule, the target lacks a method or returns a wrong
-        number of outputs of a barrier, or a modified schedule violates barrier order.
+        If the first argument is not a schedule, its layouts are on a tile memory, the target lacks
+        a method or returns a wrong number of outputs of a barrier, or a modified schedule violates
+        barrier order.
     """
     if not isinstance(schedule, Schedule):
         raise InputError("expected a schedule, as returned by schedule(graph, result)")
     for name in METHODS:
         if not callable(getattr(target, name, None)):
             raise InputError(f"the target has no method {name!r}; required: {', '.join(METHODS)}")
+    if any(isinstance(item, Place) and item.piece[0] == TILE for item in schedule):
+        raise InputError("layouts on a tile memory are tiles, not locations of tensors")
     state = _State(schedule.graph, target)
     for item in schedule:
         match item:
