@@ -243,7 +243,7 @@ def exact(call: Call, solver: Entry) -> Result:
             return free
         bound = free.bound
     if call.begun.given.count:
-        raise InputError("fixed layouts are not supported on a tile memory whose capacity binds")
+        raise InputError("fixed layouts are not supported on tiles whose capacity or grain binds")
     try:
         placed, size = call.phase("place", lambda: place(call.graph, call.limits))
     except TimeoutError:  # the bound without capacity remains valid

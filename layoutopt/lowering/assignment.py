@@ -161,11 +161,15 @@ def begin(graph: GraphStore, fixed: Assignment | None, start: Assignment | None)
     given = FixedElements(graph, read_origins(graph, fixed, "fixed"))
     if graph.tile_memory is not None:
         _check_on_tiles(graph, given)
-    begun = _whole(graph, read_origins(graph, start, "start"))
-    origins = {t: given.placed(t, own) for t, own in begun.items()}
+    told = read_origins(graph, start, "start")
+    origins = {t: given.placed(t, own) for t, own in _whole(graph, told).items()}
     layouts = layouts_of(graph, origins)
     found = elements.evaluate(graph, layouts)
     if found.violations:
+        whole = {t for t, own in told.items() if (own[0] >= 0).all()}
+        some = any(t not in whole and not given.whole(t) for t in origins)
+        if some and all(what.startswith(("capacity", "grain")) for what in found.violations):
+            return WarmStart(given)  # the elements that were left out may lie elsewhere
         what = "fixed" if start is None else "start"
         raise InputError(f"{what}: {found.violations[0]}")
     return WarmStart(given, None if start is None else origins, layouts, found)

@@ -138,3 +138,18 @@ def test_what_no_pair_reaches_is_put_where_there_is_room() -> None:
     found = unwind(roomy).layouts
     assert found is not None
     assert found["y"] == (("y", 0, 0, ((2, 1, 1),)),)
+
+
+@pytest.mark.parametrize("kind", ["start", "fixed"])
+def test_what_is_given_in_part_need_not_fit_with_the_default(kind: str) -> None:
+    """Two elements fill a tile, on which the other two would be by default: these go elsewhere."""
+    graph = Graph()
+    x = graph.sink((4,), name="x")
+    graph.source((1,), [1], name="one")
+    graph.valued_pair(x[2:], graph.source((2,), [0, 0]), 5)
+    graph.tile_memory = TileMemory(2, 2, {"default": 1})
+    given = {"x": [("one", 0, 0, ((2, 0, 1),))]}
+    found = unwind(graph, **{kind: given})
+    assert (found.status, found.score) == ("optimal", 10)
+    with refused(f"{kind}: capacity: tile 1 holds 4 of 2 bytes"):
+        unwind(graph, **{kind: {"x": [("one", 0, 0, ((4, 0, 1),))]}})
