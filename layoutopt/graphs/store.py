@@ -83,6 +83,8 @@ class GraphStore:
     """
 
     def __init__(self, name: str = "", description: str = "") -> None:
+        if not isinstance(name, str) or not isinstance(description, str):
+            raise InputError(f"a graph's name and description are texts, not {name!r}")
         self.name = name
         self.description = description
         self._tile_memory: TileMemory | None = None

@@ -94,6 +94,8 @@ NO_TENSORS = ("sequence_type", "map_type", "optional_type")
 def set_dims(model: onnx.ModelProto, dims: Mapping[str, int]) -> None:
     """Write the given sizes down, and forget all other symbols but those of inputs."""
     names: dict[str, None] = {}
+    if not isinstance(dims, Mapping):
+        raise InputError(f"dims must be sizes by name, not {type(dims).__name__}")
     for name, size in dims.items():
         if not isinstance(size, int) or not 0 <= size <= 2**62:
             raise InputError(f"dimension {name!r}: size {size!r} is no integer of 0 to 2^62")
