@@ -451,13 +451,16 @@ def _view(op: Op, slot: int, order: Order) -> Mode | None:
     order_out = None if order_in is None else _across(groups, before, after, order_in)
     if order_in is None or order_out is None or (slot and order_out != order):
         return None
-    if op.type == "Flatten":
-        return _flattened(op, order_in, order_out, groups)
+    flat = _flattened(op, order_in, order_out, groups) if op.type == "Flatten" else None
+    if flat is not None:
+        return flat
     sizes = sizes_of(order_out, after), sizes_of(order_in, before)
     shape = None if 0 in after else written_sizes(*sizes, not op.integer("allowzero", 0))
     if shape is None:
         return None
     rest = (None,) * (len(op.inputs) - 1)
+    if op.type == "Flatten":
+        return replace(mode_of(op, {"shape": shape}, (order_in, order_out)), type="Reshape")
     return mode_of(op, {**op.attributes, "shape": shape}, (order_in, *rest, order_out))
 
 
