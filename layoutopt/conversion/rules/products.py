@@ -25,8 +25,14 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
 
     def permute(op: Op, permutation: Permutation) -> Remapped:
         rank = len(permutation)
+        scales = [
+            op.shape(n) for n in range(len(op.inputs)) if n not in (left, right) and op.has(n)
+        ]
+        plain = all(shape is not None and {*shape} <= {1} for shape in scales)
         if op.rank(left) == 1 or op.rank(right) == 1:
-            raise RemapError(f"{op}: an operand of one axis leaves no batch to move")
+            if not plain:
+                raise RemapError(f"{op}: a scale of each row or column must stay there")
+            return _with_vector(op, left, right, permutation, swap)
         summed = {left: rank - 1, right: rank - 2}  # in place of the axis that is not theirs
         pairs = ((left, right), (right, left))[: 1 + swap]
         fits = (
@@ -40,8 +46,6 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
             )
         )
         first, second = next(fits, (None, None))
-        scales = [op.shape(n) for n in range(len(op.inputs)) if n not in summed and op.has(n)]
-        plain = all(shape is not None and {*shape} <= {1} for shape in scales)
         kept = {*permutation[-2:]} == {*summed.values()} or plain
         if first is None or second is None or not kept:
             raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
@@ -64,6 +68,20 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
         return Remapped({}, tuple(inputs), (permutation,), {}, operands if first == right else None)
 
     return permute
+
+
+def _with_vector(op: Op, left: int, right: int, permutation: Permutation, swap: bool) -> Remapped:
+    """Permute the axes of the operand that is no vector; before it, a vector takes rows."""
+    other = right if op.rank(left) == 1 else left
+    rank, summed = len(permutation), len(permutation) - 1 - (other == right)
+    place = permutation.index(summed)
+    if op.rank(other) == 1 or place < rank - 2 or (place != summed and not swap):
+        raise RemapError(f"{op}: the axis that is summed over must stay there")
+    result = tuple(axis - (axis > summed) for axis in permutation if axis != summed)
+    inputs = (permutation if n == other else None for n in range(len(op.inputs)))
+    places = {left: right, right: left} if place != summed else {}
+    operands = tuple(places.get(n, n) for n in range(len(op.inputs)))
+    return Remapped({}, tuple(inputs), (result,), {}, operands if places else None)
 
 
 def _spans(op: Op, n: int, axis: int, summed: int, rank: int) -> bool:
@@ -105,8 +123,10 @@ def product_axes(left: int, right: int) -> Follow:
 
     def axes(op: Op) -> tuple[Axes | None, ...]:
         a, b = op.rank(left), op.rank(right)
-        if a is None or b is None or min(a, b) < 2:
+        if a is None or b is None or max(a, b) < 2:
             return (None,)
+        if min(a, b) == 1:
+            return (tuple(n for n in range(max(a, b)) if n != max(a, b) - 1 - (a == 1)),)
         return ((*range(max(a, b) - 1), None),)
 
     return axes
