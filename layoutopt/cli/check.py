@@ -49,6 +49,8 @@ def command(
 
     if result is None and certificate is None:
         raise typer.BadParameter("give RESULT or --certificate FILE")
+    if result is not None and result.suffix == ".onnx" and certificate is None:
+        raise InputError("a converted model is checked with --certificate FILE", file=str(result))
     options.limit(time_limit, memory_limit)
     limits = limited(options.left(time_limit))
 
