@@ -150,18 +150,14 @@ class Desired(Requirements):
         for n, _, layout, shape in self._operands(op):
             own = self._followed(op, n)
             factors, sizes = _factors(own) if own else {}, axis_sizes(layout or own, shape)
-            if open_sizes(shape) > 1:
+            known = {axis: size for axis, size in sizes.items() if isinstance(size, int)}
+            if open_sizes(shape) > 1 or not factors.keys() <= known.keys():
                 return False
-            for axis in {*factors, *"CIO"} & {*sizes, *factors}:
-                size, factor = sizes.get(axis), factors.get(axis, 1)
-                if not isinstance(size, int):
-                    if factor > 1:
-                        return False
-                    continue
+            for axis, size in known.items():
+                factor = factors.get(axis, 1)
                 whole = -(-size // factor) * factor
                 side = "IO"[n >= len(op.inputs)] if filters and axis == "C" else axis
-                alike = padded.setdefault(side, whole) if axis in "CIO" else size
-                if alike != whole:
+                if whole != (padded.setdefault(side, whole) if axis in "CIO" else size):
                     return False
         return True
 

@@ -71,7 +71,10 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
 
 
 def _with_vector(op: Op, left: int, right: int, permutation: Permutation, swap: bool) -> Remapped:
-    """Permute the axes of the operand that is no vector; before it, a vector takes rows."""
+    """Permute the axes of a tensor that is multiplied by a vector.
+
+    The last axis is summed over if the vector stands on the right, else the last but one.
+    """
     other = right if op.rank(left) == 1 else left
     rank, summed = len(permutation), len(permutation) - 1 - (other == right)
     place = permutation.index(summed)
