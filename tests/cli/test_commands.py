@@ -4,6 +4,7 @@ import gzip
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 
 from layoutopt import Evaluation, SolverError, write_instance
@@ -12,6 +13,7 @@ from layoutopt.tiles.hooks import hook
 from layoutopt.unwinding import SOLVERS
 from tests.cli.conftest import Run
 from tests.machine.test_capacitated import full
+from tests.onnx.networks import network
 from tests.support import swap_solver
 
 
@@ -77,6 +79,18 @@ def test_pictures_in_pixels(run: Run, instance: Path) -> None:
     assert run("bench", "show", store, "--png", second).code == 0
     for path in (first, second):
         assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_weights_of_a_network_are_not_replaced(run: Run, tmp_path: Path) -> None:
+    """A file that a network keeps its weights in is no place for a certificate."""
+    model, weights = tmp_path / "net.onnx", tmp_path / "weights.bin"
+    text = "g (float[1,8,8,4] x) => (float[1,8,8,4] y) { y = MatMul(x, w) }"
+    given = network(text, {"w": (4, 4)})
+    onnx.save(given, model, save_as_external_data=True, location=weights.name, size_threshold=0)
+    before = weights.read_bytes()
+    ran = run("convert", model, "--certificate", weights, "--overwrite")
+    assert (ran.code, "is read by this command; give another name" in ran.err) == (2, True)
+    assert weights.read_bytes() == before
 
 
 def test_a_file_that_exists_is_known_before_anything_is_loaded(
