@@ -33,7 +33,13 @@ from layoutopt.lowering.elements.groups import (
     sources_of,
 )
 from layoutopt.lowering.elements.kinds import GroupKind, memory_needed, pieces_of, reduce_kind
-from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
+from layoutopt.network.problem import (
+    IntArray,
+    Labelling,
+    Precedence,
+    WeightArray,
+    exact_integers,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,7 +292,10 @@ def _joined(problems: Sequence[Labelling], conflicts: PrecedenceConflicts) -> La
 
 
 def _packed(arrays: Sequence[WeightArray]) -> WeightArray:
-    return np.concatenate([np.zeros(0, np.int64), *arrays])
+    found = np.concatenate([np.zeros(0, np.int64), *arrays])
+    if found.dtype == object or np.abs(found).sum(dtype=float) < 2**60:
+        return found
+    return exact_integers(found.tolist())  # each array's sum fits 64 bits, but not that of all
 
 
 def _sizes(

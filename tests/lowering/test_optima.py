@@ -67,6 +67,16 @@ def test_awkward_graphs(negative: bool) -> None:
         assert_alike(awkward(seed + 10_000 * negative, negative=negative))
 
 
+def test_values_whose_sum_does_not_fit_64_bits() -> None:
+    """Each group's values do, but not those of all groups together."""
+    graph = Graph("large values")
+    values = [2**60 + 2 * i + 1 for i in range(9)]
+    for value in values:
+        graph.valued_pair(graph.sink((1,)), graph.source((1,)), value)
+    for solver in ("auto", "random-greedy"):
+        assert unwind(graph, solver).score == sum(values)
+
+
 @pytest.mark.parametrize("copies, width, step", [(13, 2, 5), (23, 1, 7), (24, 4, 7)])
 def test_strided_copies(copies: int, width: int, step: int) -> None:
     """So have copies of a row of which every some are told apart, and these do not divide them."""
