@@ -35,7 +35,14 @@ from layoutopt.graphs.locations import TILE, Locations, hook_of, hooked
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import TileMaps, check_hooks, memory_of, output_tiles, viewed
+from layoutopt.graphs.tiling import (
+    TileMaps,
+    check_hooks,
+    memory_of,
+    output_tiles,
+    require_countable,
+    viewed,
+)
 from layoutopt.tiles.counting import Counts, counted, on_each, summed
 
 T = TypeVar("T")
@@ -451,6 +458,7 @@ def occupied(graph: GraphStore, layouts: Layouts) -> Array:
 def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
     """Yield each sink, and the bytes of its elements on each tile, shape ``(tiles,)``."""
     memory = memory_of(graph)
+    require_countable(sum(sink.size * memory.bytes_of(sink.name) for sink in graph.sinks()))
     where = Hooked(graph, layouts) if takes_hooked(graph, layouts) else None
     maps = TileMaps(graph)
     once = cache(on_each)  # equal layers have equal boxes

@@ -33,6 +33,12 @@ def memory_of(graph: GraphStore) -> TileMemory:
     return graph.tile_memory
 
 
+def require_countable(total: int) -> None:
+    """Raise InputError for more bytes than are counted in 64 bits, sums of them included."""
+    if total >= 2**61:
+        raise InputError(f"tensors take {total:,} bytes in all, where less than 2^61 is allowed")
+
+
 def root_tiles(graph: GraphStore, t: int) -> TileMap:
     """Return the tiles of a root tensor of a graph with a tile memory."""
     memory, producer = memory_of(graph), graph.producers[t]

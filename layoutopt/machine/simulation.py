@@ -22,7 +22,7 @@ from layoutopt.check.elements import Spread, spread, uncovered
 from layoutopt.graphs.locations import check_graph, given_layouts
 from layoutopt.graphs.ops import Kind, SumLike, SumLikeReduce, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import memory_of
+from layoutopt.graphs.tiling import memory_of, require_countable
 from layoutopt.pictures.svg import Picture
 from layoutopt.pictures.tiles import WAYS, TileShares, tile_grid
 from layoutopt.tiles.blocks import Array
@@ -323,11 +323,10 @@ def simulate(
     place of the operand that they follow), sources and ``sum_like_reduce`` take no room.
 
     *Exchange.*  At each position of a ValuedPair whose two tensors are on different tiles, one
-    element moves once: that of the tensor which :func:`moving` names,
-    from its tile to that of the other.  Its bytes are those of
-    :func:`bytes_of`.  Pairs of the same tensors each count.  Values do
-    not matter, but those of zero and below stand for nothing that moves.  What no pair says is not
-    counted.
+    element moves once: that of the tensor which :func:`moving` names, from its tile to that of
+    the other.  Its bytes are those of :func:`bytes_of`.  Pairs of the same tensors each count.
+    Values do not matter, but those of zero and below stand for nothing that moves.  What no pair
+    says is not counted.
 
     *Phases.*  A pair is counted with the op that it serves: one that reads both tensors, or
     reads one and makes the other; without such an op one that reads either; without that the
@@ -357,6 +356,7 @@ def simulate(
     placed, found = on_machine(graph, memory), given_layouts(graph, layouts)
     if broken := uncovered(placed, found):
         raise InputError(broken[0])
+    _check_bytes(placed)
     where = spread(placed, found)
     always, shares = _sinks(placed, where)
     pairs, received, sent = _exchanged(placed, where)
@@ -384,6 +384,12 @@ def occupancy_rows(memory: TileMemory, always: Array) -> list[tuple[str, str]]:
         ("on a tile", f"{total / memory.tiles:,.1f} bytes on average, at most {most:,}{more}"),
         ("fullest tiles", _named(_largest(always, TOLD))),
     ]
+
+
+def _check_bytes(graph: GraphStore) -> None:
+    """Refuse tensors and pairs of more bytes than are counted."""
+    every = [*range(len(graph.shapes)), *(t for a, b, _ in graph.pairs for t in (a, b))]
+    require_countable(sum(size(graph.shapes[t]) * bytes_of(graph, t) for t in every))
 
 
 def _sinks(graph: GraphStore, where: Spread) -> tuple[Array, TileShares]:

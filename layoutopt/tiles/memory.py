@@ -12,7 +12,7 @@ from layoutopt.base.numbers import least
 
 MOST_TILES = 2**24
 MOST = 2**40
-"""The largest number that a tile memory may hold; arithmetic on elements stays in 64 bits."""
+"""The largest number that a tile memory may hold."""
 
 Tiles = Annotated[int, Meta(ge=1, le=MOST_TILES)]
 Positive = Annotated[int, Meta(ge=1, le=MOST)]

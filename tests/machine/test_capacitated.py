@@ -10,10 +10,11 @@ import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status
-from layoutopt.check.elements import by_elements
+from layoutopt.check.elements import by_elements, evaluate
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering import lower
 from layoutopt.machine.capacitated import place
+from layoutopt.machine.simulation import simulate
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.machine.crowded import crowded, tried
@@ -153,3 +154,18 @@ def test_what_is_given_in_part_need_not_fit_with_the_default(kind: str) -> None:
     assert (found.status, found.score) == ("optimal", 10)
     with refused(f"{kind}: capacity: tile 1 holds 4 of 2 bytes"):
         unwind(graph, **{kind: {"x": [("one", 0, 0, ((4, 0, 1),))]}})
+
+
+def test_more_bytes_than_are_counted_are_refused() -> None:
+    """Neither a score nor a number of bytes is told that 64 bits do not hold."""
+    graph = Graph()
+    x, y = (
+        graph.sink((2**31,), name="x"),
+        graph.source((2**31,), rule={"kind": "grid", "blocks": [1]}),
+    )
+    graph.valued_pair(x, y, 1)
+    graph.tile_memory = TileMemory(2**23, 2**40, {"default": 2**32})
+    whole = {"x": [(y.name, 0, 0, ((2**31, 1, 1),))]}
+    for call in (unwind, lambda g: evaluate(g, whole), lambda g: simulate(g, whole)):
+        with refused("where less than 2^61 is allowed"):
+            call(graph)
