@@ -185,7 +185,7 @@ def _pieces(
     tiles = outer_sum([stride * np.arange(number) for number, stride in spare])
     inner = [math.prod(number for number, _ in spare[i:]) for i in range(len(spare))]
     # Pieces of two axes are steps along each only where they fall into whole rows of tiles.
-    numbers = np.arange(1, max(blocks) + 1)
+    numbers = np.arange(1, min(max(blocks), len(tiles)) + 1)
     whole = [numbers[size % numbers == 0] for size in inner]
     counts = splits(blocks, len(tiles), np.concatenate([numbers[:1], *whole]))
     largest = (-(-np.array(blocks) // counts)).prod(axis=1, dtype=np.float64)
@@ -207,7 +207,8 @@ def _sums(tiles: Array, row: Array) -> tuple[tuple[int, ...], ...] | None:
 
 def _even(extent: int, values: Array) -> Steps:
     """Return even steps of given values: index ``i`` has value ``i * len(values) // extent``."""
-    starts = -(-np.arange(len(values)) * extent // len(values))
+    index, (whole, rest) = np.arange(len(values)), divmod(extent, len(values))
+    starts = index * whole - (-index * rest // len(values))  # no product is above the extent
     last = np.r_[starts[1:] != starts[:-1], True] & (starts < max(extent, 1))
     return Steps(starts[last], values[last]).merged()
 
