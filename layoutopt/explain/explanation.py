@@ -319,7 +319,7 @@ class PairExplanation(Shown):
 def _compared(cost: Decimal) -> str:
     if not cost:
         return "as much as now"
-    return f"{number(abs(cost))} {'less' if cost > 0 else 'more'} than now"
+    return f"{number(cost.copy_abs())} {'less' if cost > 0 else 'more'} than now"
 
 
 FORMAT = "layoutopt/explanation/1"
