@@ -40,6 +40,7 @@ def merge(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope) -> None:
         inlined = _branch(network, graph, node, scope)
         inlined = _as_gather(network, graph, node, scope) if inlined is None else inlined
         if inlined is not None:
+            read |= names_read(inlined)
             left.extendleft(reversed(inlined))
             continue
         left.extendleft(_constant_keys(network, node, scope, read | outputs))
