@@ -211,6 +211,8 @@ class KnownSizes:
                 return None
             return _array([data[int(k)] for k in indices.reshape(-1)]).reshape(indices.shape)
         if node.op_type == "Slice" and data.ndim == 1 and 2 <= len(others) <= 4:
+            if any(other is not None and other.size != 1 for other in others):
+                return None if others[0] is None or others[0].size else data
             bounds = [None if other is None else int(other.reshape(-1)[0]) for other in others]
             start, stop, _, step = [*bounds, None, None][:4]
             if start is None or stop is None:
