@@ -85,8 +85,9 @@ class EditedNetwork:
                     if known.bytes <= LARGEST_PRODUCT:
                         scope.constants[node.output[0]] = known
                 if node.output[0] not in tensors and node.output[0] in scope.values:
-                    array = scope.values[node.output[0]]
-                    scope.constants[node.output[0]] = Known(type_number(array), array.shape, True)
+                    tensors[node.output[0]] = onnx.numpy_helper.from_array(
+                        scope.values[node.output[0]]
+                    )
         if graph is self.model.graph:
             for name in self.held:
                 tensors.pop(name, None)
