@@ -528,16 +528,7 @@ def _misfits(
     ``alike`` counts elements of a tensor, by number, on the same tile as the others given by boxes.
     """
     memory = memory_of(graph)
-    used = occupied(graph, layouts)
-    over = np.flatnonzero(used > memory.bytes_per_tile)
-    if len(over):
-        excess = int((used[over] - memory.bytes_per_tile).sum())
-        named = ", ".join(f"tile {t} holds {used[t]}" for t in over[:SHOWN].tolist())
-        more = f" and {len(over) - SHOWN} more tiles are overfull" if len(over) > SHOWN else ""
-        yield (
-            f"capacity: {named} of {memory.bytes_per_tile} bytes{more}; "
-            f"{excess} bytes too many in all"
-        )
+    yield from too_full(graph, layouts)
     if memory.grain > 1:
         for sink in graph.sinks():
             apart = sink.size - alike(sink.index, _heads(sink, memory.grain))
@@ -546,6 +537,17 @@ def _misfits(
                     f"grain: {apart} elements of sink {sink.name!r} are not on the tile of the "
                     f"first element of their grain of {memory.grain}"
                 )
+
+
+def too_full(graph: GraphStore, layouts: Layouts) -> Iterator[str]:
+    """Yield a line if layouts, of which elements may be missing, overfill tiles."""
+    room, used = memory_of(graph).bytes_per_tile, occupied(graph, layouts)
+    over = np.flatnonzero(used > room)
+    if len(over):
+        excess = int((used[over] - room).sum())
+        named = ", ".join(f"tile {t} holds {used[t]}" for t in over[:SHOWN].tolist())
+        more = f" and {len(over) - SHOWN} more tiles are overfull" if len(over) > SHOWN else ""
+        yield f"capacity: {named} of {room} bytes{more}; {excess} bytes too many in all"
 
 
 def _heads(sink: Tensor, grain: int) -> list[Box]:

@@ -359,6 +359,12 @@ def own_origins(graph: GraphStore, t: int) -> OriginArrays:
     return np.full(len(elements), t), elements
 
 
+def nowhere(graph: GraphStore, t: int) -> OriginArrays:
+    """Return origins of a sink's elements that tell nothing."""
+    count = size(graph.shapes[t])
+    return np.full(count, -1), np.zeros(count, np.int64)
+
+
 def given_or_own(given: OriginArrays | None, own: OriginArrays) -> OriginArrays:
     """Return the given origins of a sink's elements, and the own ones of those without."""
     if given is None:

@@ -41,6 +41,7 @@ from layoutopt.graphs.locations import (
     given_or_own,
     layout_sink,
     layouts_in,
+    nowhere,
     own_origins,
     plain_piece,
 )
@@ -165,14 +166,23 @@ def begin(graph: GraphStore, fixed: Assignment | None, start: Assignment | None)
     origins = {t: given.placed(t, own) for t, own in _whole(graph, told).items()}
     layouts = layouts_of(graph, origins)
     found = elements.evaluate(graph, layouts)
-    if found.violations:
-        whole = {t for t, own in told.items() if (own[0] >= 0).all()}
-        some = any(t not in whole and not given.whole(t) for t in origins)
-        if some and all(what.startswith(("capacity", "grain")) for what in found.violations):
-            return WarmStart(given)  # the elements that were left out may lie elsewhere
+    broken = list(found.violations)
+    if broken and all(line.startswith(("capacity", "grain")) for line in broken):
+        parts = {t: given.placed(t, told.get(t, nowhere(graph, t))) for t in origins}
+        if any((tensors < 0).any() for tensors, _ in parts.values()):
+            broken = _crowded(graph, layouts_of(graph, parts))
+            if not broken:  # the elements that are left out may lie elsewhere than by default
+                return WarmStart(given)
+    if broken:
         what = "fixed" if start is None else "start"
-        raise InputError(f"{what}: {found.violations[0]}")
+        raise InputError(f"{what}: {broken[0]}")
     return WarmStart(given, None if start is None else origins, layouts, found)
+
+
+def _crowded(graph: GraphStore, parts: LayoutDict) -> list[str]:
+    """Return why parts of layouts do not fit the tiles; not known where they follow a hook."""
+    hooked = elements.takes_hooked(graph, parts)
+    return [] if hooked else list(elements.too_full(graph, parts))
 
 
 def _check_on_tiles(graph: GraphStore, given: FixedElements) -> None:
@@ -200,7 +210,7 @@ def _require_room(graph: GraphStore, what: str) -> None:
 
 
 def _of_pieces(graph: GraphStore, sink: Tensor, layout: Any) -> tuple[Array, Array]:
-    tensors, elements = np.full(sink.size, -1), np.zeros(sink.size, np.int64)
+    tensors, elements = nowhere(graph, sink.index)
     for n, piece in enumerate(checked_pieces(graph, sink, layout)):
         written = result.written(piece)
         if (tensors[written] >= 0).any() or _repeats(written):

@@ -154,6 +154,9 @@ def test_what_is_given_in_part_need_not_fit_with_the_default(kind: str) -> None:
     assert (found.status, found.score) == ("optimal", 10)
     with refused(f"{kind}: capacity: tile 1 holds 4 of 2 bytes"):
         unwind(graph, **{kind: {"x": [("one", 0, 0, ((4, 0, 1),))]}})
+    graph.sink((1,), name="y")
+    with refused(f"{kind}: capacity: tile 1 holds 3 of 2 bytes; 1 bytes too many in all"):
+        unwind(graph, **{kind: {"x": [("one", 0, 0, ((3, 0, 1),))]}})
 
 
 def test_more_bytes_than_are_counted_are_refused() -> None:

@@ -338,8 +338,11 @@ def _confirmed(kind: IntArray, starts: IntArray, lengths: IntArray, model: IntAr
 
 
 def pieces_of(graph: GraphStore, tensors: IntArray, elements: IntArray) -> tuple[Piece, ...]:
-    """Write the origins of a sink's elements, root tensor and flat element, as pieces."""
-    found = boxes_of(tensors, elements)
+    """Write the origins of a sink's elements, root tensor and flat element, as pieces.
+
+    Elements whose tensor is -1 are in none.
+    """
+    found = (box for box in boxes_of(tensors, elements) if box.label >= 0)
     return tuple((graph.tensor_name(b.label), b.start, b.to, b.loops) for b in found)
 
 
