@@ -326,16 +326,18 @@ def _compare(own: Mapping[str, Any], given: object) -> None:
 def _check_output(given: ConversionGraph, new: ConversionGraph, verdict: ConversionVerdict) -> None:
     """Compare transforms and changed ops with the score; bytes only where nothing is padded."""
     found = tally(new)
-    counted = {"count": found.transforms, "changed": _visibly_changed(given, new)}
-    if not verdict.asked.padding:
+    asked = verdict.asked
+    required = any(x is not None for x in (asked.layout, asked.backend, asked.costs))
+    counted = {"count": found.transforms, "changed": _visibly_changed(given, new, required)}
+    if not asked.padding:
         counted["bytes"] = found.bytes
-    for name, score in zip(verdict.asked.objectives(), verdict.score, strict=True):
+    for name, score in zip(asked.objectives(), verdict.score, strict=True):
         if counted.get(name, 0) > score:
             what = "ops" if name == "changed" else "transforms"
             raise Refused(f"{what} of the new network: {name} {counted[name]}, not {score}")
 
 
-def _visibly_changed(given: ConversionGraph, new: ConversionGraph) -> int:
+def _visibly_changed(given: ConversionGraph, new: ConversionGraph, required: bool) -> int:
     """Return how many ops that compute along axes have other types, attributes or known shapes.
 
     Ops are compared by name.  Those of other names are left out, and so are ops with bodies, and
@@ -344,19 +346,22 @@ def _visibly_changed(given: ConversionGraph, new: ConversionGraph) -> int:
     others = {op.name: op for op in new.ops}
     pairs = [(op, others[op.name]) for op in given.ops if op.name in others and not op.bodies]
     return sum(
-        computes_along_axes(op) and category_of(op) is not Category.VIEW and _differs(op, other)
+        computes_along_axes(op)
+        and category_of(op) is not Category.VIEW
+        and _differs(op, other, required)
         for op, other in pairs
     )
 
 
-def _differs(op: Op, other: Op) -> bool:
+def _differs(op: Op, other: Op, required: bool) -> bool:
     """Return whether two ops have other types, attributes or known shapes.
 
-    Axes of size 1 may be anywhere, and attributes differ then: that changes no op.
+    Axes of size 1 may be anywhere: that changes no op.  Where layouts are ``required``, attributes
+    may differ for that.
     """
     shapes = op.shapes, other.shapes
-    ones = any(1 in (shape or ()) for shape in op.shapes)
-    if op.type != other.type or (not ones and repr(op.attributes) != repr(other.attributes)):
+    loose = required and any(1 in (shape or ()) for shape in op.shapes)
+    if op.type != other.type or (not loose and repr(op.attributes) != repr(other.attributes)):
         return True
     return any(
         [size for size in a if size != 1] != [size for size in b if size != 1]
