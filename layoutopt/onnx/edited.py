@@ -20,7 +20,13 @@ from layoutopt.onnx.names import NetworkNames, unshadow
 from layoutopt.onnx.protobuf import SMALL, graphs, is_standard, onnx, set_items
 from layoutopt.onnx.sizes import LARGEST_PRODUCT, Known
 from layoutopt.onnx.types import Declared, shape_of, type_name, types_of
-from layoutopt.onnx.weights import add_weight, bare_model, known_values, overridable, sparse_value
+from layoutopt.onnx.weights import (
+    add_weight,
+    bare_model,
+    known_values,
+    sparse_value,
+    variable_initialisers,
+)
 
 
 @dataclass
@@ -40,7 +46,7 @@ class EditedNetwork:
         self.names = NetworkNames(model)
         unshadow(model.graph, self.names)
         self.keys = NodeKeys(model)
-        self.held = overridable(model)  # initialisers that a caller may replace
+        self.held = variable_initialisers(model)
         self.inputs = {value.name for value in model.graph.input}
         self.types: Declared = {}
         self.changed = False  # whether another round of passes may find more

@@ -22,7 +22,7 @@ from layoutopt.onnx.protobuf import bodies, copied, graphs, is_standard, version
 from layoutopt.onnx.shapes import skeleton
 from layoutopt.onnx.types import UNSQUEEZED, TensorType, differ, rounds_of, turned_axes, types
 from layoutopt.onnx.validate import check_functions, check_nodes, check_version
-from layoutopt.onnx.weights import known_values, overridable
+from layoutopt.onnx.weights import known_values, variable_initialisers
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -110,7 +110,7 @@ class _Reader:
         weights: Mapping[str, TensorProto],
     ) -> None:
         self.model, self.weights, self.versions = model, weights, versions
-        self.held = overridable(model)
+        self.held = variable_initialisers(model)
         self.layouts = known_layouts(model)
         self.graph = ConversionGraph(model.graph.name, versions[""])
         self.shapes: dict[str, TensorType] = {}

@@ -18,7 +18,7 @@ from layoutopt.onnx.result import PREFIX
 from layoutopt.onnx.running import NotRun, large_tensors, not_run
 from layoutopt.onnx.runtime import POLL, RunError, Session
 from layoutopt.onnx.types import Declared, rounds_of, shape_of, turned_axes, typed, types_of
-from layoutopt.onnx.weights import known_values, light_model, overridable
+from layoutopt.onnx.weights import known_values, light_model, variable_initialisers
 
 GIVEN = f"{PREFIX}given"
 """Entry of metadata by which a transpose of the network as it was given is known, meanwhile."""
@@ -27,7 +27,7 @@ GIVEN = f"{PREFIX}given"
 class GivenTransposes:
     """The transposes of a network, those in graphs inside nodes too, whose nodes are marked.
 
-    ``held`` are initialisers that a caller may replace.
+    ``held`` are initialisers that are no constants.
     """
 
     def __init__(self, graph: onnx.GraphProto, types: Declared, held: Container[str]) -> None:
@@ -103,7 +103,7 @@ def given_transposes(model: onnx.ModelProto) -> tuple[Tally, int]:
     these are comes second.
     """
     light = light_model(model, {})
-    given = GivenTransposes(light.graph, types_of(light.graph), overridable(light))
+    given = GivenTransposes(light.graph, types_of(light.graph), variable_initialisers(light))
     return given.gone(type(light.graph)(), {}), given.unknown
 
 

@@ -12,7 +12,7 @@ from layoutopt.onnx.attributes import attributes
 from layoutopt.onnx.inference import infer_shapes, is_misread, is_short, refusals, tell_ranks
 from layoutopt.onnx.protobuf import all_nodes, bodies, copied, first_line, graphs, onnx, set_items
 from layoutopt.onnx.types import shape_of, take_declared, types_of
-from layoutopt.onnx.weights import overridable, without_weights
+from layoutopt.onnx.weights import variable_initialisers, without_weights
 
 
 def fault(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
@@ -25,7 +25,7 @@ def fault(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
     Declared sizes of the rewritten network that only defaults contradict, which a caller may
     replace, or that ONNX would misread, are left open.
     """
-    reason, held = _fault(before, after), overridable(after)
+    reason, held = _fault(before, after), variable_initialisers(after)
     bare = any(x.name in held and shape_of(x.type) is None for x in after.graph.input)
     if (reason or bare) and _tell_options(after):
         reason = _fault(before, after)
@@ -110,7 +110,7 @@ def _checked(model: onnx.ModelProto) -> None:
 def _typed(model: onnx.ModelProto) -> None:
     """Hold a network against inference, which takes defaults for known sizes where asked to."""
     found = infer_shapes(model, as_onnx=True, check_type=True, strict_mode=True)
-    held = overridable(model)
+    held = variable_initialisers(model)
     set_items(found.graph.output, [x for x in found.graph.output if x.name not in held])
     if held and is_short(infer_shapes(found)):
         infer_shapes(model, as_onnx=True, check_type=True, strict_mode=True, data_prop=True)

@@ -42,7 +42,7 @@ SINCE_OVERRIDABLE = 4
 """Version of the file format since which an initialiser that is an input is only its default."""
 
 
-def overridable(model: ModelProto) -> set[str]:
+def variable_initialisers(model: ModelProto) -> set[str]:
     """Return the initialisers that are no constants: inputs as well, or read or set in training."""
     held = {x.name for x in model.graph.input if model.ir_version >= SINCE_OVERRIDABLE}
     for training in model.training_info:
@@ -68,10 +68,11 @@ def unlist_initialisers(model: ModelProto, given: ModelProto) -> None:
 def bare_model(model: ModelProto) -> ModelProto:
     """Return a network without the data of large tensors.
 
-    What is no constant though it has an initialiser, as it is trained or sparse, is an input.
+    What is no constant though it has an initialiser, being an input as well, trained or sparse, is
+    an input.
     """
     bare = _without_initialisers(model, ("metadata_props", "training_info"))
-    held, inputs = overridable(model), {x.name for x in model.graph.input}
+    held, inputs = variable_initialisers(model), {x.name for x in model.graph.input}
     for tensor in model.graph.initializer:
         if tensor.name not in held:
             large = prod(tensor.dims) > SMALL
@@ -121,7 +122,7 @@ SINCE_SPARSE_CONSTANTS = 11
 def light_model(model: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
     """Return a copy of a network without large weights, and note these."""
     light = _without_initialisers(model, (), ("node",))
-    held = overridable(model)
+    held = variable_initialisers(model)
     for tensor in model.graph.initializer:
         if tensor.name in held or prod(tensor.dims) <= SMALL:
             light.graph.initializer.append(tensor)
