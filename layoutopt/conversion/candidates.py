@@ -68,8 +68,7 @@ class CandidateModes:
     def price(self, number: int) -> OpPrice:
         """Return what a mode costs."""
         mode, written = self.mode(number), self._written
-        same = written is None or (mode.orders, mode.layouts) == (written.orders, written.layouts)
-        return mode.time, int(not same)
+        return mode.time, int(written is not None and not mode.runs_like(written))
 
     @cached_property
     def plainest(self) -> dict[int, int]:

@@ -305,12 +305,8 @@ class _Run:
 
     def _changed(self, modes: Sequence[Mode]) -> list[Op]:
         """Return the ops, or parts of them, that do not run as they are written."""
-        found = []
-        for part, mode in zip(self.parts, modes, strict=True):
-            written = as_written(part.op)
-            if (mode.orders, mode.layouts) != (written.orders, written.layouts):
-                found.append(part.op)
-        return found
+        pairs = zip(self.parts, modes, strict=True)
+        return [part.op for part, mode in pairs if not mode.runs_like(as_written(part.op))]
 
     def _rewritten(self, modes: Sequence[Mode], orders: Mapping[int, Order]) -> RewrittenGraph:
         by_owner: dict[str, list[tuple[OpPart, Mode]]] = {}
