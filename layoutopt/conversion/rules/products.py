@@ -73,10 +73,11 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
 def _with_vector(op: Op, left: int, right: int, permutation: Permutation, swap: bool) -> Remapped:
     """Permute the axes of a tensor that is multiplied by a vector.
 
-    The last axis is summed over if the vector stands on the right, else the last but one.
+    The vector changes sides if the axis that is summed over comes into the other's place.
     """
     other = right if op.rank(left) == 1 else left
-    rank, summed = len(permutation), len(permutation) - 1 - (other == right)
+    rank = len(permutation)
+    summed = _summed(op, left, rank)
     place = permutation.index(summed)
     if op.rank(other) == 1 or place < rank - 2 or (place != summed and not swap):
         raise RemapError(f"{op}: the axis that is summed over must stay there")
@@ -85,6 +86,14 @@ def _with_vector(op: Op, left: int, right: int, permutation: Permutation, swap: 
     places = {left: right, right: left} if place != summed else {}
     operands = tuple(places.get(n, n) for n in range(len(op.inputs)))
     return Remapped({}, tuple(inputs), (result,), {}, operands if places else None)
+
+
+def _summed(op: Op, left: int, rank: int) -> int:
+    """Return the axis of a tensor that a product with a vector sums over: the last.
+
+    If the vector stands on the left, the last but one.
+    """
+    return rank - 1 - (op.rank(left) == 1)
 
 
 def _spans(op: Op, n: int, axis: int, summed: int, rank: int) -> bool:
@@ -128,9 +137,10 @@ def product_axes(left: int, right: int) -> Follow:
         a, b = op.rank(left), op.rank(right)
         if a is None or b is None or max(a, b) < 2:
             return (None,)
+        rank = max(a, b)
         if min(a, b) == 1:
-            return (tuple(n for n in range(max(a, b)) if n != max(a, b) - 1 - (a == 1)),)
-        return ((*range(max(a, b) - 1), None),)
+            return (tuple(n for n in range(rank) if n != _summed(op, left, rank)),)
+        return ((*range(rank - 1), None),)
 
     return axes
 
