@@ -62,13 +62,13 @@ def command(
     from layoutopt.network.files import is_network
 
     if any(map(is_network, instances)):
-        others = {"pairs": pairs, "barriers": barriers}
+        others = {"pairs": pairs, "barriers": barriers, "html": files["--html"]} | vars(reading)
         from layoutopt.cli.networks import compare_networks, refuse
 
         for path in instances:
             if not is_network(path):
                 raise InputError("is not a cost network; compare it separately", file=str(path))
-            refuse(path, {**others, "html": files["--html"]} | vars(reading))
+            refuse(path, others)
         return compare_networks(instances, solver, search, outputs, no_seconds)
     from layoutopt.comparison import compare
 

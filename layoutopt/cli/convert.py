@@ -139,7 +139,7 @@ def command(
     with shown(quiet) as tell, reserved_stdout():
         result = convert(
             model,
-            **(arguments := how.arguments()),
+            **how.arguments(),
             objective=how.objective,
             solver=how.solver,
             time_limit=options.left(time_limit),
@@ -153,7 +153,7 @@ def command(
     result = replace(result, seconds={} if no_seconds else times)
     makers = {
         "--json": lambda: encode_lines(document(result, model, output)),
-        "--certificate": lambda: _certificate(result, arguments, options.left(time_limit)),
+        "--certificate": lambda: _certificate(result, how.arguments(), options.left(time_limit)),
     }
     with all_done() as attempt:
         if str(output) == "-":

@@ -44,6 +44,7 @@ def command(
 
     The graph is solved again a few times with modified values of pairs.
     """
+    from layoutopt.base.limits import Stopped
     from layoutopt.explain.explanation import explanation_bytes
     from layoutopt.graphs.tiling import apply_hook_mode
 
@@ -62,7 +63,7 @@ def command(
         how: dict[str, Any] = {"seed": seed, "workers": workers, "progress": tell}
         found = _result(graph, result, how | {"time_limit": options.left(time_limit)})
         if found.layouts is not None:
-            interrupted = found.stopped == "interrupted"
+            interrupted = found.stopped is Stopped.INTERRUPTED  # with no time left for the rest
             how["time_limit"] = 0.0 if interrupted else options.left(time_limit)
             with errors_at(file="" if result is None else str(result)):
                 told = explain(graph, found, **how)
