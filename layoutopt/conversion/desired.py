@@ -157,7 +157,8 @@ class Desired(Requirements):
                 factor = factors.get(axis, 1)
                 whole = -(-size // factor) * factor
                 side = "IO"[n >= len(op.inputs)] if filters and axis == "C" else axis
-                if whole != (padded.setdefault(side, whole) if axis in "CIO" else size):
+                needed = padded.setdefault(side, whole) if axis in "CIO" else size
+                if whole != needed:
                     return False
         return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -104,7 +104,7 @@ def _inferred(op: Op) -> list[Shape | None]:
     except (onnx.shape_inference.InferenceError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).strip().rpartition("] ")[2].partition("\n")[0]
         raise InputError(f"{op}: {reason}") from None
-    named = {size: size for shape in op.input_shapes for size in shape or ()}
+    named = {size for shape in op.input_shapes for size in shape or () if isinstance(size, str)}
     shapes = {value.name: _shape(value, named) for value in found.graph.output}
     return [shapes.get(f"y{n}") for n in range(len(op.outputs))]
 
@@ -153,9 +153,12 @@ def _value(op: Op, n: int) -> onnx.ValueInfoProto:
     return onnx.helper.make_tensor_value_info(f"x{n}", onnx.TensorProto.FLOAT, shape)
 
 
-def _shape(value: onnx.ValueInfoProto, named: Mapping[Size, Size]) -> Shape | None:
+def _shape(value: onnx.ValueInfoProto, named: set[str]) -> Shape | None:
     if not value.type.tensor_type.HasField("shape"):
         return None
-    dims = value.type.tensor_type.shape.dim
-    sizes = (x.dim_value if x.HasField("dim_value") else named.get(x.dim_param) for x in dims)
-    return tuple(sizes)
+
+    def size(dim: onnx.TensorShapeProto.Dimension) -> Size:
+        known = dim.dim_param if dim.dim_param in named else None
+        return dim.dim_value if dim.HasField("dim_value") else known
+
+    return tuple(map(size, value.type.tensor_type.shape.dim))

@@ -89,9 +89,9 @@ class _Edges:
     real_two: Floats  # which labels of second nodes there are
 
     def send(self, part: Floats, axis: int) -> tuple[Floats, Floats]:
-        """Return new messages from the first nodes (axis 0) or the second ones to the others.
+        """Return new messages of the first nodes to the second ones (axis 0), or the other way.
 
-        Besides their least entries, which they lack.
+        With them come their least entries, which have been subtracted.
         """
         ways = (self.to_first, self.real_two), (self.to_second, self.real_one)
         heard, real = ways[axis]

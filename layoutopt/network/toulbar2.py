@@ -287,7 +287,7 @@ def _object(tree: Tree, what: str) -> dict[str, Tree]:
 
 
 def _many(parts: dict[str, Tree], what: str) -> Tree:
-    """Return members of the file with names, or without."""
+    """Return a part of the file that is an object or a list."""
     tree = parts.get(what, ())
     if isinstance(tree, str):
         raise InputError(f"{what} must be an object or a list")
