@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from layoutopt.layout.factors import numbers_of
-from layoutopt.onnx.edited import EditedNetwork, Scope, identity
+from layoutopt.onnx.edited import EditedNetwork, Scope, identity, is_view
 from layoutopt.onnx.equal_nodes import only_passes
 from layoutopt.onnx.names import rename
 from layoutopt.onnx.protobuf import is_standard, names_read, onnx, set_items
@@ -52,7 +52,7 @@ def merge(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope) -> None:
                 network.changed = True
             if node.output[0] not in outputs:
                 continue
-        key = network.keys.node(node, scope.keys, scope.values)
+        key = _view_key(network, node, scope) or network.keys.node(node, scope.keys, scope.values)
         if key is not None and node.op_type == "ConstantOfShape":
             scope.keys[node.output[0]], key = key, None  # each reader has its own layout of it
         if any(name in fixed and not network.may_copy(name) for name in node.output):
@@ -186,6 +186,15 @@ def _passed_on(
         if kind is not None and kind.tensor_type.elem_type == to != 0:
             return source
     return None
+
+
+def _view_key(network: EditedNetwork, node: onnx.NodeProto, scope: Scope) -> Hashable | None:
+    """Return what reshapes of one tensor to equal sizes have in common, however these are told."""
+    if not is_view(node) or node.op_type == "Transpose" or not network.keys.is_standard(node):
+        return None
+    sizes = numbers_of(shape_of(network.types.get(node.output[0])))
+    source = node.input[0]
+    return None if sizes is None else (scope.keys.get(source, source), sizes)
 
 
 def _expands_nothing(network: EditedNetwork, node: onnx.NodeProto, scope: Scope) -> bool:

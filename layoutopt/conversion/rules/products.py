@@ -35,15 +35,13 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
             return _with_vector(op, left, right, permutation, swap)
         summed = {left: rank - 1, right: rank - 2}  # in place of the axis that is not theirs
         pairs = ((left, right), (right, left))[: 1 + swap]
+        vectors = _multiplies_vectors(op, left, right, right, range(rank))
         fits = (
             (first, second)
             for first, second in pairs
             if not _spans(op, first, permutation[-1], summed[first], rank)
             and not _spans(op, second, permutation[-2], summed[second], rank)
-            and (
-                not any(_spans(op, second, n, summed[second], rank) for n in permutation[:-2])
-                or not _splits_matrices(op, left, right, permutation)
-            )
+            and (vectors or not _multiplies_vectors(op, left, right, second, permutation))
         )
         first, second = next(fits, (None, None))
         kept = {*permutation[-2:]} == {*summed.values()} or plain
@@ -109,17 +107,16 @@ def _exchanged(permutation: Permutation, one: int, other: int) -> Permutation:
     return tuple(places.get(axis, axis) for axis in permutation)
 
 
-def _splits_matrices(op: Op, left: int, right: int, permutation: Permutation) -> bool:
-    """Return whether rows or columns become 1, and with that matrices become vectors.
+def _multiplies_vectors(op: Op, left: int, right: int, second: int, axes: Sequence[int]) -> bool:
+    """Return whether rows or columns of a batch of products are 1, with a second operand each.
 
     Many products with vectors take far longer than one with a matrix; no transpose is worth that.
+    A ``second`` operand for the whole batch is one matrix that all rows are multiplied by.
     """
-    rank = len(permutation)
-    sides = (rank - 2, rank - 1), permutation[-2:]
-    before, after = (
-        any(_result_size(op, left, right, axis - rank) == 1 for axis in axes) for axes in sides
-    )
-    return after and not before
+    rank = len(axes)
+    summed = rank - 1 - (second == right)
+    single = any(_result_size(op, left, right, axis - rank) == 1 for axis in axes[-2:])
+    return single and any(_spans(op, second, axis, summed, rank) for axis in axes[:-2])
 
 
 def _result_size(op: Op, left: int, right: int, axis: int) -> Size:
