@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from layoutopt import (
     Stopped,
     UnwindingResult,
     compare,
+    convert,
     evaluate,
     explain_pair,
     explain_sink,
@@ -25,6 +27,7 @@ from layoutopt import (
     write_result,
 )
 from layoutopt.base import result as base_result
+from layoutopt.network import CostNetwork, solve
 from tests.report.reading import cells
 
 
@@ -41,6 +44,30 @@ def test_a_result_tells_itself_in_one_line(graph: Graph) -> None:
     )
     assert repr(unwind(graph)) == expected
     assert "score 124, bound 190, gap 53.23%" in repr(unwind(graph, "greedy0"))
+
+
+def test_results_of_all_three_kinds_show_themselves(graph: Graph) -> None:
+    """One line as ``repr``; the same facts in the summary and in notebooks, names escaped."""
+    net = CostNetwork("<two>")
+    labels = net.domain(2)
+    for name in ("<a>", "b"):
+        net.node(name, labels, [1, 2])
+    converted = convert("instances/conversion/concatenated.onnx")
+    results: list[Any] = [unwind(graph), solve(net), converted]
+    for found in results:
+        assert f": {found.status}, " in repr(found)
+        assert "\n" not in repr(found)
+        summary, shown = found.summary(), cells(found._repr_html_())
+        assert all(value in summary for value in shown[1][:4]), shown[1]
+        assert ["status", "optimal"] in [line.split() for line in summary.splitlines()]
+    assert [*map(str.split, results[1].summary(labels=1).splitlines()[-2:])] == [
+        ["<a>", "0"],
+        ["...", "and", "1", "more", "node"],
+    ]
+    assert repr(converted) == (
+        "ConversionResult('concatenated': optimal, objective count 2, changed 1, bytes 1,008, "
+        "bound count 2, changed 1, bytes 1,008, gap 0)"
+    )
 
 
 def test_a_result_shows_verdict_pairs_and_picture(graph: Graph) -> None:

@@ -197,8 +197,8 @@ def number(value: Decimal | float | None) -> str:
 
 
 def seconds(value: float | None, digits: int = 2) -> str:
-    """Format seconds with so many digits after the point; ``-`` if unknown."""
-    return "-" if value is None else f"{value:.{digits}f}"
+    """Format seconds with so many digits after the point; ``-`` if unknown, ``None`` or NaN."""
+    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def ratio(value: float | None, whole: Decimal | float | None = None) -> str:
@@ -300,9 +300,13 @@ def nearest(score: Fraction) -> float:
         return math.inf if score > 0 else -math.inf
 
 
-def exact(value: Fraction) -> str:
-    """Format a number as a finite decimal, or else as a fraction."""
+def exact(value: Fraction | int | None) -> str:
+    """Format a number as a finite decimal, or else as a fraction; ``-`` for ``None``."""
+    if value is None:
+        return "-"
     try:
         return number(exact_decimal(value))
     except InputError:
-        return f"{value.numerator:,}/{value.denominator:,} (about {number(nearest(value))})"
+        return (
+            f"{value.numerator:,}/{value.denominator:,} (about {number(nearest(Fraction(value)))})"
+        )

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from layoutopt.base.errors import printable
-from layoutopt.base.numbers import ratio, seconds
-from layoutopt.base.table import Table
 from layoutopt.cli import options
 from layoutopt.cli.options import OutputFiles, flag, option
 from layoutopt.cli.streams import STDOUT_NAME, all_done, reserved_stdout, saved, shown
@@ -163,7 +161,7 @@ def command(
                 saved(lambda path: result.save(path, overwrite=overwrite), output)
         with attempt():
             outputs.refuse(result.source.files)
-            outputs.write(makers, lambda: summary(result, model.stem) + report.reasons(result))
+            outputs.write(makers, lambda: result.summary() + report.reasons(result))
     return 0
 
 
@@ -178,40 +176,6 @@ def _certificate(
     question = Asked(",".join(result.objectives), **{**arguments, "costs": costs})
     with reserved_stdout():
         return certificate_bytes(certify(result, question, limited(time_limit)))
-
-
-def summary(result: ConversionResult, name: str) -> str:
-    """Return the summary of a conversion as text."""
-    why = "" if result.stopped == "finished" else f" ({result.stopped})"
-    rows = [["status", f"{result.status}{why}"]]
-    for what, values in (("objective", result.objective), ("bound", result.bound)):
-        pairs = zip(result.objectives, values, strict=True)
-        rows.append([what, ", ".join(f"{key} {_amount(key, value)}" for key, value in pairs)])
-    rows.append(["gap", ratio(result.gap)])
-    if result.difference is not None:
-        rows.append(["difference", f"{result.difference:.2g}, relative"])
-    rows.append(["seconds", seconds(result.seconds.get("total"))])
-    head = f"{printable(name)}: {len(result.model.graph.node):,} nodes"
-    tallies = Table(["", "transforms", "bytes moved", "free"], _tallies(result))
-    lines = [head, Table((), rows, left=2).text(), "", tallies.text()]
-    lines += [line for note in result.notes for line in ("", f"  note: {note}")]
-    if result.opaque:
-        kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(result.opaque.items()))
-        lines += ["", printable(f"  unknown ops, kept as they are: {kinds}")]
-    return "\n".join(lines)
-
-
-def _amount(objective: str, value: int) -> str:
-    """Return the value of an objective; time in microseconds, rounded to nanoseconds."""
-    return f"{value / 10**9:,.3f} us" if objective == "time" else f"{value:,}"
-
-
-def _tallies(result: ConversionResult) -> list[list[str]]:
-    both = [("before", result.before), ("after", result.after), *result.heuristics.items()]
-    rows = [[name, f"{t.transforms:,}", f"{t.bytes:,}", f"{t.free:,}"] for name, t in both]
-    for name, count in result.peers.items():
-        rows.append([name, "-" if count is None else f"{count:,}", "-", "-"])
-    return rows
 
 
 def document(result: ConversionResult, model: Path, output: Path | None) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutopt.base.errors import InputError, printable
+from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import counted, exact, ratio, relative, seconds
 from layoutopt.base.table import Table
 from layoutopt.cli import options
@@ -16,8 +18,6 @@ from layoutopt.cli.streams import note, reserved_stdout, say, shown
 
 if TYPE_CHECKING:
     from layoutopt.network import Network, Solution
-
-SHOWN = 12  # rows of the table of labels
 
 
 def load(path: Path, time_limit: float | None = None) -> tuple[Network, float]:
@@ -61,7 +61,7 @@ def solve_network(
         return solution_bytes(solution_document(found, times, network_hash(network)))
 
     makers = {"--json": document, "--certificate": lambda: _certificate(found, outputs)}
-    outputs.write(makers, lambda: summary(found, times.get("total")))
+    outputs.write(makers, replace(found, seconds=times.get("total", nan)).summary)
     if found.infeasible:
         why = "" if found.why is None else " ".join(str(found.why).split())
         note(f"layoutopt: {path}: infeasible: {why or 'no labelling is allowed'}")
@@ -94,33 +94,6 @@ def _labels(path: Path, network: Network) -> list[int]:
     return labels
 
 
-def summary(found: Solution, total: float | None) -> str:
-    """Return the summary of a solution as text, with the seconds of the whole call."""
-    network = found.network
-    size = [counted(count, name.removesuffix("s")) for name, count in network.counts.items()]
-    why = "" if found.stopped == "finished" else f" ({found.stopped})"
-    sense = "least" if network.sense == "min" else "most"
-    verdict = [
-        ("status", f"{found.status}{why}"),
-        ("objective", f"{_number(found.objective)} ({sense} is best)"),
-        ("bound", _number(found.bound)),
-        ("gap", ratio(found.gap)),
-        ("solver", found.solver),
-        ("seconds", seconds(total)),
-    ]
-    head = f"{printable(network.name or 'unnamed')}: {', '.join(size)}"
-    lines = [head, Table((), verdict, left=2).text()]
-    labels = [*found.labels.items()]
-    if labels:
-        shown = [[node, str(label)] for node, label in labels[:SHOWN]]
-        lines += ["", Table(["node", "label"], shown, 2, len(labels) - SHOWN, "node").text()]
-    return "\n".join(lines)
-
-
-def _number(value: Any) -> str:
-    return "-" if value is None else exact(value)
-
-
 def check(path: Path, result: Path | None, certificate: Path | None, quiet: bool) -> int:
     """Check a solution, a certificate or both; return the exit code."""
     from layoutopt.io.certificate import read_certificate
@@ -149,7 +122,7 @@ def check(path: Path, result: Path | None, certificate: Path | None, quiet: bool
     if verdict is not None:
         word = "a solver's bound is unverified" if verdict.unverified else "nothing is unverified"
         known = ("objective", verdict.objective), ("bound", verdict.bound)
-        numbers = [f"{name} {_number(x)}" for name, x in known if x is not None]
+        numbers = [f"{name} {exact(x)}" for name, x in known if x is not None]
         say(f"{certificate}: accepted: {', '.join([verdict.status, *numbers])}; {word}")
     elif document is not None and (document.bound is not None or not document.labels):
         what = "status" if document.labels is None else "bound"
@@ -161,7 +134,7 @@ def _holds(document: Any) -> str:
     objective = document.answer()["objective"]
     if objective is None:
         return "no labels; no claim is wrong"
-    return f"allowed; the labels cost {_number(objective)}, as the result says"
+    return f"allowed; the labels cost {exact(objective)}, as the result says"
 
 
 COLUMNS = ("network", "solver", "status", "objective", "bound", "gap", "to best bound", "seconds")
@@ -233,6 +206,6 @@ def _rows(name: str, found: Sequence[Solution], no_seconds: bool) -> Iterator[li
         left = None
         if best is not None and x.objective is not None:
             left = relative(sign * (x.objective - best), x.objective)
-        numbers = [_number(x.objective), _number(x.bound), ratio(x.gap), ratio(left)]
+        numbers = [exact(x.objective), exact(x.bound), ratio(x.gap), ratio(left)]
         spent = "-" if no_seconds else seconds(x.seconds)
         yield [name, x.solver, str(x.status), *numbers, spent]

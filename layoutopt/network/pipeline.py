@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from layoutopt.base.entries import Takes, entries, load
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, printable
 from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
-from layoutopt.base.numbers import nearest, ranges
+from layoutopt.base.numbers import counted, exact, nearest, ranges, ratio
+from layoutopt.base.numbers import seconds as written_seconds
 from layoutopt.base.result import Answer
+from layoutopt.base.table import Part, Shown, Table, Words
 from layoutopt.network.builder import CostNetwork, Label, listed
 from layoutopt.network.components import components
 from layoutopt.network.coupled import coupled
@@ -37,13 +40,15 @@ CERTIFYING = 100.0
 
 WHY = 30.0  # seconds that finding a small conflict may take, less where a limit of time leaves less
 
+LABELS_SHOWN = 30  # rows of the table of labels in a notebook
+
 Rule: TypeAlias = Callable[[dict[str, str | int]], Iterable[Iterable[str]]]
 """Lazy constraints: from the label of each node to sets of nodes whose labels must not be chosen
 together; none where the labelling is allowed."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Solution(Answer):
+class Solution(Answer, Shown):
     """The answer to a cost network.
 
     Parameters
@@ -60,7 +65,7 @@ class Solution(Answer):
     stopped
         Why the computation ended.
     seconds
-        Wall-clock seconds of the whole call.
+        Wall-clock seconds of the whole call; NaN if unknown.
     solver, seed
         What solved it.
     certificate
@@ -121,6 +126,47 @@ class Solution(Answer):
     def __repr__(self) -> str:
         found = f"objective {self.objective}, bound {self.bound}, solver {self.solver!r}"
         return f"Solution({self.network.name!r}: {self.status}, {found})"
+
+    def summary(self, labels: int = 12) -> str:
+        """Return a summary as text: status, objective, bound, and the first labels.
+
+        Parameters
+        ----------
+        labels
+            Number of labels listed.
+        """
+        lines = [self._head(), Table((), self._verdict(), left=2).text()]
+        if self.labels:
+            lines += ["", self._labels_table(labels).text()]
+        return "\n".join(lines)
+
+    def shown_parts(self) -> Iterator[Part]:
+        """Yield status, objective and bound, and a table of labels."""
+        yield Words(self._head(), "title")
+        facts = self._verdict()
+        yield Table([name for name, _ in facts], [[value for _, value in facts]])
+        if self.labels:
+            yield self._labels_table(LABELS_SHOWN)
+
+    def _head(self) -> str:
+        size = [counted(n, name.removesuffix("s")) for name, n in self.network.counts.items()]
+        return f"{printable(self.network.name or 'unnamed')}: {', '.join(size)}"
+
+    def _verdict(self) -> list[tuple[str, str]]:
+        why = "" if self.stopped is Stopped.FINISHED else f" ({self.stopped})"
+        best = "least" if self.network.sense == "min" else "most"
+        return [
+            ("status", f"{self.status}{why}"),
+            ("objective", f"{exact(self.objective)} ({best} is best)"),
+            ("bound", exact(self.bound)),
+            ("gap", ratio(self.gap)),
+            ("solver", self.solver),
+            ("seconds", written_seconds(self.seconds)),
+        ]
+
+    def _labels_table(self, most: int) -> Table:
+        rows = [[node, str(label)] for node, label in islice(self.labels.items(), most)]
+        return Table(["node", "label"], rows, 2, len(self.labels) - most, "node")
 
     def frame(self) -> dict[str, list[Any]]:
         """Return columns ``node``, ``label`` and ``number``, as any data frame takes them."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from layoutopt import __version__
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, printable
 from layoutopt.base.files import named
 from layoutopt.base.limits import Stopped
+from layoutopt.base.numbers import counted, ratio, seconds
 from layoutopt.base.result import Status
+from layoutopt.base.table import Part, Shown, Table, Words
 from layoutopt.conversion.result import NO_TRANSFORMS, Conversion, Remaining, Tally, first_gap
 from layoutopt.onnx.protobuf import LoadedModel, onnx, write_proto
 
@@ -20,7 +22,7 @@ BESIDE = 1024
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ConversionResult:
+class ConversionResult(Shown):
     """A rewritten network, and the proof's figures.
 
     Parameters
@@ -126,6 +128,58 @@ class ConversionResult:
         """Why each transform is there that remains."""
         return self.conversion.remaining
 
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name} {value}" for name, value in self._verdict()[1:4])
+        return f"ConversionResult({self._name!r}: {self.status}, {facts})"
+
+    def summary(self) -> str:
+        """Return a summary as text: status, objective, bound, and transforms before and after."""
+        lines = [self._head(), Table((), self._verdict(), left=2).text(), "", self._counts().text()]
+        lines += [line for note in self.notes for line in ("", f"  note: {note}")]
+        if self.opaque:
+            lines += ["", f"  {self._unknown()}"]
+        return "\n".join(lines)
+
+    def shown_parts(self) -> Iterator[Part]:
+        """Yield status, objective and bound, a table of transforms, and notes."""
+        yield Words(self._head(), "title")
+        facts = self._verdict()
+        yield Table([name for name, _ in facts], [[value for _, value in facts]])
+        yield self._counts()
+        for note in (*self.notes, *([self._unknown()] if self.opaque else [])):
+            yield Words(note, "soft")
+
+    @property
+    def _name(self) -> str:
+        return Path(self.source.name).stem if self.source.files else self.source.name
+
+    def _head(self) -> str:
+        return (
+            f"{printable(self._name or 'unnamed')}: {counted(len(self.model.graph.node), 'node')}"
+        )
+
+    def _verdict(self) -> list[tuple[str, str]]:
+        why = "" if self.stopped is Stopped.FINISHED else f" ({self.stopped})"
+        facts = [("status", f"{self.status}{why}")]
+        for what, values in (("objective", self.objective), ("bound", self.bound)):
+            pairs = zip(self.objectives, values, strict=True)
+            facts.append((what, ", ".join(f"{key} {_amount(key, value)}" for key, value in pairs)))
+        facts.append(("gap", ratio(self.gap)))
+        if self.difference is not None:
+            facts.append(("difference", f"{self.difference:.2g}, relative"))
+        return [*facts, ("seconds", seconds(self.seconds.get("total")))]
+
+    def _counts(self) -> Table:
+        both = [("before", self.before), ("after", self.after), *self.heuristics.items()]
+        rows = [[name, f"{t.transforms:,}", f"{t.bytes:,}", f"{t.free:,}"] for name, t in both]
+        for name, count in self.peers.items():
+            rows.append([name, "-" if count is None else f"{count:,}", "-", "-"])
+        return Table(["", "transforms", "bytes moved", "free"], rows)
+
+    def _unknown(self) -> str:
+        kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(self.opaque.items()))
+        return printable(f"unknown ops, kept as they are: {kinds}")
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the network, whole or not at all; weights beside it if they were.
 
@@ -152,6 +206,11 @@ class ConversionResult:
         own = {x.name for x in self.source.model.graph.initializer}
         new = (x for x in self.model.graph.initializer if x.name not in own)
         return {*self.source.outside, *(x.name for x in new if len(x.raw_data) >= BESIDE)}
+
+
+def _amount(objective: str, value: int) -> str:
+    """Return the value of an objective; time in microseconds, rounded to nanoseconds."""
+    return f"{value / 10**9:,.3f} us" if objective == "time" else f"{value:,}"
 
 
 def check_output(path: Path, source: LoadedModel, overwrite: bool) -> None:
