@@ -16,12 +16,12 @@ from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limi
 from layoutopt.conversion.backends import backend_named
 from layoutopt.conversion.convert import SOLVERS, convert_graph, unconverted
 from layoutopt.conversion.cost_table import NO_TIMES, OpCosts, measured, parse_objective, read_costs
-from layoutopt.conversion.desired import parse_desired
+from layoutopt.conversion.desired import Desired, parse_desired
 from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import NO_TRANSFORMS, Conversion, PhaseTimes, Tally
 from layoutopt.conversion.rules.op import Op
-from layoutopt.onnx.protobuf import LoadedModel, copied, load, loaded
+from layoutopt.onnx.protobuf import LoadedModel, all_nodes, copied, load, loaded
 from layoutopt.onnx.result import ConversionResult, describe
 from layoutopt.onnx.running import NotRun, Outputs, tolerance
 from layoutopt.onnx.simplify import SimplifiedModel, simplified
@@ -101,8 +101,9 @@ def convert(
     """
     limits = limited(time_limit, seed=seed, progress=progress)
     table = costs if isinstance(costs, OpCosts | None) else read_costs(costs)
-    aim = objective or ("count,changed,bytes" if table is None else "time,count")
+    aim = "count,changed,bytes" if table is None else "time,count"
     desired = _desired(layout, padding, backend)
+    aim = aim if objective is None else objective
     wanted = _Wanted(desired, table, aim, solver, free_io, microsoft, check, compare, peers)
     return _in_time(model, wanted, limits)
 
@@ -206,6 +207,9 @@ class _Call:
     def _converted(self, ready: _Ready) -> tuple[_Trial, Attempt, Found]:
         self.times.end("read")
         self.trial = trial = _Trial(self, ready)
+        if isinstance(self.wanted.desired, Desired):
+            given = {node.name for node in all_nodes(self.given.model.graph)}
+            self.wanted.desired.refuse_unknown(given | {op.name for op in trial.source.graph.ops})
         found = soundest(trial.source.ops, trial.attempt, lambda: self.limits.left == 0)
         attempt = found.attempt or trial.unconverted(found.error)
         trial.sound = attempt
@@ -457,8 +461,8 @@ def _desired(
         raise InputError("padding requires layout; backends have their own rules for padding")
     if layout is not None and backend is not None:
         raise InputError("give layout or backend, not both")
-    if layout is not None and not isinstance(layout, str):
-        raise InputError(f"layout must be text such as Conv=NHWC,HWIO, not {type(layout).__name__}")
+    if layout is not None and not (isinstance(layout, str) and layout.strip("; \n")):
+        raise InputError(f"layout must be text such as Conv=NHWC,HWIO, not {layout!r}")
     if layout is not None:
         return parse_desired(layout, padding)
     return backend_named(backend) if isinstance(backend, str) else backend

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from layoutopt.base.errors import printable
+from layoutopt.base.errors import InputError, printable
 from layoutopt.cli import options
 from layoutopt.cli.options import OutputFiles, flag, option
 from layoutopt.cli.streams import STDOUT_NAME, all_done, reserved_stdout, saved, shown
@@ -130,6 +130,8 @@ def command(
     options.limit(time_limit, memory_limit)
     files = {"--output": output, "--json": json, "--certificate": certificate}
     outputs = OutputFiles(files, overwrite, quiet, inputs=[model, how.costs])
+    if output is not None and output.name.endswith((".json", ".json.gz", ".html")):
+        raise InputError("-o is the converted model; --json writes its figures", file=str(output))
     from layoutopt.base.files import encode_lines
     from layoutopt.converting import convert  # importing takes seconds
     from layoutopt.onnx.protobuf import proto_bytes

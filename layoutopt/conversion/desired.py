@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, OptionError
 from layoutopt.conversion.requirements import Requirements, axis_sizes
 from layoutopt.conversion.rules.op import (
     Op,
@@ -66,6 +66,15 @@ class Desired(Requirements):
     def is_named(self, op: Op) -> bool:
         """Return whether something is desired of an op by its name."""
         return f"@{op.name}" in self.entries
+
+    def refuse_unknown(self, names: Collection[str]) -> None:
+        """Raise ``OptionError`` if something is desired of an op by a name that none has."""
+        for key in self.entries:
+            name = key.removeprefix("@")
+            if name != key and name not in names:
+                close = get_close_matches(name, names, 1)
+                hint = f"; did you mean @{close[0]}?" if close else ""
+                raise OptionError(f"desired layout of @{name}: no op has this name{hint}")
 
     def input_requirement(self, op: Op, n: int) -> Layout:
         """Return the layout that is desired of an op's ``n``-th input."""
