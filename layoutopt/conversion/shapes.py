@@ -53,12 +53,32 @@ def infer(op: Op) -> list[Shape | None]:
         [length] = op.shape(1) or ()
         rank = length if isinstance(length, int) and length <= LONGEST else None
     found = [(None,) * rank if rank and s is None else s for s in _inferred(op)]
+    if facts.same_rank:
+        kept = _sizes_kept(op, first)
+        found = [s and tuple(map(_known, s, kept)) for s in found]
     for n in facts.like.also if facts.like is not None else ():
         found[n : n + 1] = found[:1] if n < count else []
     counts = {elements_of(first), elements_of(found[0])} - {None}
     if op.type == "Reshape" and len(counts) > 1:
         raise InputError(f"{op}: {first} cannot have shape {found[0]}")
     return found
+
+
+def _sizes_kept(op: Op, first: Shape) -> Shape:
+    """Return the sizes of the first operand along axes that an op leaves as they are; else None.
+
+    ONNX tells none of them where it does not know where a Slice begins or ends, as an example.
+    """
+    rank, starts = len(first), op.shape(1)
+    changed = (op.axis(0, rank),) if op.type == "Split" else op.axes(rank)
+    if changed is None and op.type == "Slice" and not op.has(3) and starts:
+        changed = tuple(range(starts[0])) if isinstance(starts[0], int) else None
+    changed = tuple(range(rank)) if changed is None else changed
+    return tuple(None if axis in changed else size for axis, size in enumerate(first))
+
+
+def _known(size: Size, other: Size) -> Size:
+    return other if size is None else size
 
 
 def is_misread_product(kind: str, shapes: Sequence[Shape | None]) -> bool:

@@ -434,6 +434,7 @@ def _tell_results(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
             for n in graph.node
             if (n.domain == UNREAD and not _counts_from_the_last(n))
             or type_facts(type_of(n)).like
+            or type_facts(type_of(n)).same_rank
             or n.op_type == "Attention"
         ]
         if not nodes:
