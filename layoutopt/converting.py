@@ -351,7 +351,6 @@ class _Trial:
 
         Raises ``Unsound`` if the conversion fails, or its network is invalid.
         """
-        before = self._before if self.wanted.check else None
         found: Conversion | None = None
         difference = None
         try:
@@ -369,9 +368,10 @@ class _Trial:
             self.times.end("write")
             if not why and not written:
                 self.sound = Attempt(found, new, None)
-            if before is not None and not why:
+            if self.wanted.check and not why:
                 self.limits.report("running both networks")
-                difference = before.difference(new, found.freed)
+                if (before := self._before) is not None:
+                    difference = before.difference(new, found.freed)
                 self.times.end("check")
         except (MemoryError, TimeoutError, SizeError, OptionError):
             raise

@@ -9,7 +9,17 @@ from typing import Any
 from numpy.typing import NDArray
 
 from layoutopt.conversion.rules.registry import OPERATORS, type_facts
-from layoutopt.onnx.protobuf import bodies, copied, copied_except, is_standard, onnx, type_of
+from layoutopt.onnx.protobuf import (
+    FunctionKey,
+    bodies,
+    called_by,
+    copied,
+    copied_except,
+    functions_of,
+    is_standard,
+    onnx,
+    type_of,
+)
 
 KNOWN_DOMAINS = {"ai.onnx.ml", "com.microsoft"}
 """Domains besides ONNX's own whose ops do nothing but make results."""
@@ -19,24 +29,24 @@ class NodeKeys:
     """Keys of the nodes and constants of one network."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        self.functions = {(f.domain, f.name): f for f in model.functions}
-        self._pure: dict[tuple[str, str], bool] = {}
+        self.functions = functions_of(model)
+        self._pure: dict[FunctionKey, bool] = {}
         self._digests: dict[str, Hashable] = {}
 
     def is_standard(self, node: onnx.NodeProto) -> bool:
         """Return whether a node is ONNX's own op, and none that a function takes the place of."""
-        return is_standard(node.domain) and (node.domain, node.op_type) not in self.functions
+        return is_standard(node.domain) and called_by(node) not in self.functions
 
     def may_go(self, node: onnx.NodeProto) -> bool:
         """Return whether a node does nothing but make its results."""
         known = is_standard(node.domain) or node.domain in KNOWN_DOMAINS
-        return known or (node.domain, node.op_type) in self.functions or type_of(node) in OPERATORS
+        return known or called_by(node) in self.functions or type_of(node) in OPERATORS
 
     def is_pure(self, node: onnx.NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
         """Return whether equal inputs make equal results, as far as small constants tell."""
         if any(bodies(node)):
             return False
-        called = node.domain, node.op_type
+        called = called_by(node)
         if called in self.functions:
             if called not in self._pure:
                 inside = self.functions[called].node

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from layoutopt.base.errors import InputError, needed
 from layoutopt.base.files import named, read_bytes, written
@@ -111,6 +111,20 @@ def all_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.Node
     return (node for one in graphs(graph) for node in one.node)
 
 
+FunctionKey: TypeAlias = tuple[str, str, str]
+"""Domain, name and overload of a function."""
+
+
+def functions_of(model: onnx.ModelProto) -> dict[FunctionKey, onnx.FunctionProto]:
+    """Return a network's functions by what calls of them name."""
+    return {(f.domain, f.name, f.overload): f for f in model.functions}
+
+
+def called_by(node: onnx.NodeProto) -> FunctionKey:
+    """Return the key of the function that a node calls, if the network has it."""
+    return node.domain, node.op_type, node.overload
+
+
 def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """Yield the graphs that a node holds itself.
 
@@ -204,6 +218,9 @@ def sparse_as_inputs(graph: onnx.GraphProto) -> None:
     del graph.sparse_initializer[:]
 
 
+HOLDING = frozenset({"Constant", "ConstantOfShape"})
+"""Types of ONNX's own ops that have attributes of tensors."""
+
 ALIGNMENT = 4096
 """Weights beside a network begin at multiples of so many bytes, so that they can be mapped."""
 
@@ -243,12 +260,15 @@ def load(path: str | Path) -> LoadedModel:
     model = parse_model(path)
     outside = _outside(model)
     places = [entry.value for x in outside for entry in x.external_data if entry.key == "location"]
-    names = frozenset(x.name for x in outside)
+    names = frozenset(x.name for x in model.graph.initializer if x.data_location == x.EXTERNAL)
     try:
         files = frozenset({path.resolve(), *((path.parent / place).resolve() for place in places)})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of keys that say nothing to us
-            onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
+            for tensor in outside:
+                onnx.external_data_helper.load_external_data_for_tensor(tensor, str(path.parent))
+                tensor.ClearField("external_data")
+                tensor.data_location = tensor.DEFAULT
     except Exception as error:  # validation errors of its own, and those of the system
         reason = " ".join(str(error).split())
         raise InputError(f"its weights cannot be read ({reason})", file=str(path)) from None
@@ -256,7 +276,20 @@ def load(path: str | Path) -> LoadedModel:
 
 
 def _outside(model: onnx.ModelProto) -> list[onnx.TensorProto]:
-    return [x for x in model.graph.initializer if x.data_location == onnx.TensorProto.EXTERNAL]
+    """Return the tensors whose data are in files of their own, wherever the network holds them."""
+    every, sparse = list[onnx.TensorProto](), list[onnx.SparseTensorProto]()
+    for graph in (one for whole in (model.graph, *model.functions) for one in graphs(whole)):
+        every += getattr(graph, "initializer", ())
+        sparse += getattr(graph, "sparse_initializer", ())
+        holding = (n for n in graph.node if n.op_type in HOLDING or n.domain)
+        for a in (a for node in holding for a in node.attribute):
+            every += [*a.tensors, *([a.t] if a.HasField("t") else [])]
+            sparse += [
+                *a.sparse_tensors,
+                *([a.sparse_tensor] if a.HasField("sparse_tensor") else []),
+            ]
+    every += (part for x in sparse for part in (x.values, x.indices))
+    return [x for x in every if x.data_location == x.EXTERNAL]
 
 
 def write_proto(

@@ -168,7 +168,8 @@ def run_at_random(
     patience = PATIENCE if any(node.op_type == "Loop" for node in every) else None
     end = time.monotonic() + (PATIENCE if seconds is None else seconds)
     first: NotRun | None = None
-    with _session(model, seconds) as session:
+    loading = PATIENCE if seconds is None and model.functions else seconds  # which may not end
+    with _session(model, loading) as session:
         for inputs in _drawn(model, seed):
             left = patience if seconds is None else max(0.0, end - time.monotonic())
             try:

@@ -13,7 +13,16 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.processes import ending, start_python
 from layoutopt.conversion.result import Tally
 from layoutopt.graphs.ops import Array
-from layoutopt.onnx.protobuf import all_nodes, bodies, is_standard, onnx, write_proto
+from layoutopt.onnx.protobuf import (
+    FunctionKey,
+    all_nodes,
+    bodies,
+    called_by,
+    functions_of,
+    is_standard,
+    onnx,
+    write_proto,
+)
 from layoutopt.onnx.result import PREFIX
 from layoutopt.onnx.running import NotRun, large_tensors, not_run
 from layoutopt.onnx.runtime import POLL, RunError, Session
@@ -191,14 +200,14 @@ def transposes(model: onnx.ModelProto) -> int:
     Those of a function count once for each call, but not those of an op in another layout, whose
     function only says what it computes.
     """
-    theirs = (f for f in model.functions if not f.domain.startswith("layoutopt."))
-    functions = {(f.domain, f.name): f.node for f in theirs}
-    counts: dict[tuple[str, str], int] = {}
+    every = functions_of(model).items()
+    functions = {key: f.node for key, f in every if not f.domain.startswith("layoutopt.")}
+    counts: dict[FunctionKey, int] = {}
 
     def count(nodes: Iterable[onnx.NodeProto]) -> int:
         total = 0
         for node in nodes:
-            called = node.domain, node.op_type
+            called = called_by(node)
             if called in functions and called not in counts:
                 counts[called] = 0  # of one that calls itself
                 counts[called] = count(functions[called])

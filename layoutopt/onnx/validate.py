@@ -11,11 +11,14 @@ from layoutopt.base.errors import InputError, errors_at
 from layoutopt.conversion.rules.op import LATEST
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.onnx.protobuf import (
+    FunctionKey,
     all_nodes,
     bodies,
+    called_by,
     captured,
     copied,
     first_line,
+    functions_of,
     is_standard,
     onnx,
     set_items,
@@ -243,14 +246,20 @@ def _inlined_in_turn(model: onnx.ModelProto, kept: Collection[tuple[str, str]]) 
     import onnx.inliner
 
     while True:
-        defaults = {(f.domain, f.name): f.attribute_proto for f in model.functions}
+        functions = functions_of(model)
         for node in all_nodes(model.graph):
             given = {a.name for a in node.attribute}
-            known = defaults.get((node.domain, node.op_type), ())
-            node.attribute.extend(a for a in known if a.name not in given)
-        inner = {(n.domain, n.op_type) for f in model.functions for n in all_nodes(f)}
-        outer = [key for key in defaults if key not in inner and key not in kept]
+            known = functions.get(called_by(node))
+            node.attribute.extend(
+                a for a in (known.attribute_proto if known else ()) if a.name not in given
+            )
+        left = {(f.domain, f.name): None for f in model.functions if (f.domain, f.name) not in kept}
+        own = (f for f in model.functions if (f.domain, f.name) in left)
+        inner = {(n.domain, n.op_type) for f in own for n in all_nodes(f)}
+        outer = [key for key in left if key not in inner]
         if not outer:
+            if left:
+                raise InputError("overloads of its functions call each other")
             return model
         model = onnx.inliner.inline_selected_functions(model, outer)
 
@@ -261,23 +270,23 @@ def check_functions(model: onnx.ModelProto) -> None:
     Raises ``InputError`` if a function calls itself, or the nodes are too many once calls are
     replaced by them.
     """
-    functions = {(f.domain, f.name): f.node for f in model.functions}
-    counts: dict[tuple[str, str], int] = {}
+    functions = functions_of(model)
+    counts: dict[FunctionKey, int] = {}
 
-    def count(nodes: Iterable[onnx.NodeProto], above: tuple[tuple[str, str], ...]) -> int:
+    def count(nodes: Iterable[onnx.NodeProto], above: tuple[FunctionKey, ...]) -> int:
         total = 0
         for node in nodes:
-            called = node.domain, node.op_type
+            called = called_by(node)
             if called in above:
-                raise InputError(f"function {'::'.join(called)!r} calls itself")
+                raise InputError(f"function {'::'.join(filter(None, called))!r} calls itself")
             if len(above) > DEEPEST:
                 raise InputError(f"more than {DEEPEST} functions call each other in a row")
             if called in functions and called not in counts:
-                counts[called] = count(functions[called], (*above, called))
+                counts[called] = count(functions[called].node, (*above, called))
             total += counts.get(called, 1) + sum(count(b.node, above) for b in bodies(node))
         return total
 
     whole = count(model.graph.node, ())
-    own = len(model.graph.node) + sum(len(nodes) for nodes in functions.values())
+    own = len(model.graph.node) + sum(len(f.node) for f in functions.values())
     if whole > max(ALWAYS, MOST_TIMES * own):
         raise InputError(f"its {own:,} nodes become {whole:,} once its functions are inlined")

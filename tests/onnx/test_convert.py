@@ -10,13 +10,14 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 import layoutopt
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import read_bytes
 from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.verify import verify
-from layoutopt.onnx.protobuf import load, parse_model, write_proto
+from layoutopt.onnx.protobuf import copied, load, parse_model, write_proto
 from layoutopt.onnx.result import ConversionResult
 from layoutopt.onnx.running import Outputs
 from layoutopt.onnx.source import read_model
@@ -214,7 +215,12 @@ def test_time_that_ends_early(monkeypatch: pytest.MonkeyPatch, step: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("step", "more"), [("peer_transposes", {"peers": True}), ("_heuristics", {"compare": True})]
+    ("step", "more"),
+    [
+        ("peer_transposes", {"peers": True}),
+        ("_heuristics", {"compare": True}),
+        ("Outputs", {"check": True}),
+    ],
 )
 def test_time_that_ends_late(
     monkeypatch: pytest.MonkeyPatch, step: str, more: dict[str, bool]
@@ -358,6 +364,37 @@ def test_files_that_were_read_are_never_replaced(outside: Path) -> None:
         layoutopt.convert(outside).save(outside.parent / "net2.onnx")
 
 
+def test_weights_of_bodies_and_sparse_ones_may_be_in_files(tmp_path: Path) -> None:
+    """They are read, also by their own files' names never replaced, and missed in memory."""
+    net = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 17]> g (float[2,3] x, bool c) => (float[2,3] y) {
+        s = Constant() t = Add(x, s)
+        y = If(c)<then_branch = a () => (float[2,3] p) { p = Add(t, b) },
+        else_branch = d () => (float[2,3] r) { r = Neg(t) }> }"""
+    )
+    values = onnx.numpy_helper.from_array(np.array([5, 7], np.float32), "values")
+    indices = onnx.numpy_helper.from_array(np.array([1, 4]), "indices")
+    held = onnx.helper.make_sparse_tensor(values, indices, [2, 3])
+    net.graph.node[0].attribute.append(onnx.helper.make_attribute("sparse_value", held))
+    [branch] = (a.g for a in net.graph.node[2].attribute if a.name == "then_branch")
+    branch.initializer.append(onnx.numpy_helper.from_array(np.ones((2, 3), np.float32), "b"))
+    given = Outputs(copied(net))
+    for x in (branch.initializer[0], net.graph.node[0].attribute[0].sparse_tensor.values):
+        (tmp_path / f"{x.name}.onnx.data").write_bytes(x.raw_data)
+        x.ClearField("raw_data")
+        x.data_location = x.EXTERNAL
+        x.external_data.add(key="location", value=f"{x.name}.onnx.data")
+    with pytest.raises(InputError, match="its weights are in files"):
+        layoutopt.convert(net)
+    path = tmp_path / "net.onnx"
+    path.write_bytes(net.SerializeToString())
+    result = layoutopt.convert(path)
+    for name in ("b", "values"):
+        with pytest.raises(InputError, match=f"{name}.onnx.data: was read"):
+            result.save(tmp_path / f"{name}.onnx", overwrite=True)
+    assert given.difference(result.model) == 0
+
+
 def test_missing_weights_are_told_in_a_line(outside: Path) -> None:
     """The line names the network; one in memory must have its weights, too."""
     bare = onnx.load(outside, load_external_data=False)
@@ -367,6 +404,23 @@ def test_missing_weights_are_told_in_a_line(outside: Path) -> None:
     with pytest.raises(InputError, match=r"net\.onnx: its weights cannot be read") as error:
         layoutopt.convert(outside)
     assert "\n" not in str(error.value)
+
+
+def test_overloads_of_a_function_are_functions_of_their_own() -> None:
+    """Each has its own defaults; where one calls the other, calls stay."""
+    net = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 17, "f" : 1]>
+        g (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = f.F(x) z = f.F(x) }
+        <domain: "f", opset_import: ["" : 17, "f" : 1]> F <alpha: float = 0.5>(u) => (v) {
+        v = LeakyRelu<alpha: float = @alpha>(u) }""")
+    first, other = net.functions[0], net.functions.add()
+    other.CopyFrom(first)
+    other.overload = net.graph.node[1].overload = "other"
+    other.attribute_proto[0].f = 0.25
+    feeds = {"x": np.full((2, 3), -1, np.float32)}
+    found = ReferenceEvaluator(layoutopt.convert(net).model).run(None, feeds)
+    assert [y[0, 0] for y in found] == [-0.5, -0.25]
+    first.node[0].domain, first.node[0].op_type, first.node[0].overload = "f", "F", "other"
+    assert list(layoutopt.convert(net).model.functions) == list(net.functions)
 
 
 def test_nothing_is_left_behind_where_writing_fails(tmp_path: Path) -> None:
