@@ -117,6 +117,7 @@ def _branch(
         return None
     graph.initializer.extend(body.initializer)
     graph.sparse_initializer.extend(body.sparse_initializer)
+    graph.quantization_annotation.extend(body.quantization_annotation)
     network.changed = True
     pairs = zip(body.output, node.output, strict=False)
     ends = [identity(a.name, b) for a, b in pairs if b]

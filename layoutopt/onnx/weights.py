@@ -209,6 +209,9 @@ def transform_constant(constant: Constant, how: TransformedConstant, name: str) 
         raise InputError(f"constant {how.source!r} cannot be re-laid ({error})") from None
     if isinstance(constant, onnx.TensorProto) and tensor.data_type != constant.data_type:
         raise InputError(f"constant {how.source!r} cannot be re-laid: its type is not read")
+    if isinstance(constant, onnx.TensorProto):
+        tensor.doc_string = constant.doc_string
+        tensor.metadata_props.extend(constant.metadata_props)
     tensor.name = name
     return tensor
 

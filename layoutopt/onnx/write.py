@@ -220,6 +220,10 @@ class _Writer:
             node.domain, _, node.op_type = op.type.rpartition("::")
             if op.layouts is not None:
                 self.functions.call(node, op)
+        own = {*node.input, *node.output}
+        for devices in getattr(node, "device_configurations", ()):  # since ONNX 1.18
+            specs = [spec for spec in devices.sharding_spec if spec.tensor_name in own]
+            set_items(devices.sharding_spec, specs)  # without tensors in other layouts
         return node
 
     def _set_operands(self, node: onnx.NodeProto, op: Op) -> None:
@@ -307,6 +311,7 @@ class _Writer:
             self._declare(value, name)
             if value.name in made or (value.name == old and old not in before):
                 made.discard(value.name)
+                before.discard(value.name)  # what is given back twice as it is may be again
                 continue
             own, value.name = value.name, self.names.fresh(f"{value.name}_copy")
             if self.kinds.get(name) in NARROW and shape is not None:

@@ -172,6 +172,18 @@ def test_tensors_with_quantisation_stay() -> None:
     assert list(new.graph.quantization_annotation) == [entry]
 
 
+def test_tensors_with_quantisation_stay_in_the_branch_that_is_taken() -> None:
+    """They are tensors of the network then."""
+    model = network("""g (float[2,3] x) => (float[2,3] y) { c = Constant<value = bool {1}>()
+    y = If(c)<then_branch = t () => (float[2,3] b) { a = Relu(x) b = Exp(a) },
+    else_branch = e () => (float[2,3] d) { d = Neg(x) }> }""")
+    [branch] = (a.g for a in model.graph.node[1].attribute if a.name == "then_branch")
+    note = branch.quantization_annotation.add(tensor_name="a")
+    new = layoutopt.convert(model, check=True).model
+    assert kinds(new) == ["Relu", "Exp"]
+    assert list(new.graph.quantization_annotation) == [note]
+
+
 def test_old_files_list_their_weights_as_inputs() -> None:
     """A weight that is gone is no input that somebody must give."""
     model = network(

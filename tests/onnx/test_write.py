@@ -147,6 +147,22 @@ def test_constants_are_relaid_however_they_are_written(element: str, value: dict
     assert Outputs(model).difference(new) == 0
 
 
+def test_what_is_told_of_a_weight_moves_with_it() -> None:
+    """Texts and metadata stay; how devices share it is not told of its transpose."""
+    text = """g (float[2,3,4] x) => (float[2,3,4] y) { a = Transpose<perm=[0,2,1]>(x)
+    b = Add(a, w) y = Transpose<perm=[0,2,1]>(b) }"""
+    model = network(text, {"w": (4, 3)}, opset=21, ir=11)
+    weight = model.graph.initializer[0]
+    weight.doc_string = "about the weight"
+    weight.metadata_props.add(key="author", value="me")
+    devices = model.graph.node[1].device_configurations.add(configuration_id="two")
+    devices.sharding_spec.add(tensor_name="w", device=[0, 1])
+    graph = layoutopt.convert(model).model.graph
+    [new], [node] = graph.initializer, graph.node
+    assert (new.doc_string, new.metadata_props) == (weight.doc_string, weight.metadata_props)
+    assert [list(each.sharding_spec) for each in node.device_configurations] == [[]]
+
+
 def test_a_constant_whose_bytes_are_not_there_is_refused() -> None:
     """An initialiser with fewer bytes than elements cannot be re-laid, and is named."""
     tensor = TensorProto(name="k", data_type=TensorProto.FLOAT, dims=[2, 2], raw_data=b"123")
