@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -34,6 +35,9 @@ from layoutopt.onnx.write import write_model
 
 if TYPE_CHECKING:
     from layoutopt.onnx.source import Model
+
+OBJECTIVES = ("count,changed,bytes", "time,count")
+"""What is minimised by default, without and with measured times."""
 
 PHASES = ("read", "solve", "write", "check", "heuristics", "peers")
 
@@ -101,9 +105,8 @@ def convert(
     """
     limits = limited(time_limit, seed=seed, progress=progress)
     table = costs if isinstance(costs, OpCosts | None) else read_costs(costs)
-    aim = "count,changed,bytes" if table is None else "time,count"
     desired = _desired(layout, padding, backend)
-    aim = aim if objective is None else objective
+    aim = OBJECTIVES[table is not None] if objective is None else objective
     wanted = _Wanted(desired, table, aim, solver, free_io, microsoft, check, compare, peers)
     return _in_time(model, wanted, limits)
 
@@ -349,10 +352,31 @@ class _Trial:
     def attempt(self, written: frozenset[str]) -> Attempt:
         """Convert the network, with some ops kept as they are written.
 
-        Raises ``Unsound`` if the conversion fails, or its network is invalid.
+        Raises ``Unsound`` if the conversion fails, or its network is invalid or computes otherwise.
         """
+        attempt = self._rewritten(written)
+        if not written:
+            self.sound = attempt
+        if not self.wanted.check:
+            return attempt
+        self.limits.report("running both networks")
+        if (before := self._before) is None:
+            return attempt
+        found = attempt.conversion
+        try:
+            difference = before.difference(attempt.model, found.freed)
+            why = f"outputs differ by {difference:.2g}"
+        except InputError as error:
+            difference, why = math.inf, error.reason
+        self.times.end("check")
+        if difference > tolerance(self.given):
+            self.sound = None
+            raise Unsound(why, found)
+        return replace(attempt, difference=difference)
+
+    def _rewritten(self, written: frozenset[str]) -> Attempt:
+        """Return the network rewritten; raises ``Unsound`` if that fails, or it is invalid."""
         found: Conversion | None = None
-        difference = None
         try:
             self.limits.report("choosing layouts")
             found = self.conversion(self.wanted.solver, written)
@@ -366,25 +390,15 @@ class _Trial:
                 open_sizes((*new.graph.value_info, *new.graph.output), known)
                 why = fault(self.given, new)
             self.times.end("write")
-            if not why and not written:
-                self.sound = Attempt(found, new, None)
-            if self.wanted.check and not why:
-                self.limits.report("running both networks")
-                if (before := self._before) is not None:
-                    difference = before.difference(new, found.freed)
-                self.times.end("check")
         except (MemoryError, TimeoutError, SizeError, OptionError):
             raise
         except InputError as error:
             raise Unsound(error.reason, found) from error
         except Exception as error:  # a defect of this package; the user keeps the network
             raise Unsound(f"{type(error).__name__}: {error}", found) from error
-        if difference is not None and difference > tolerance(self.given):
-            why = f"outputs differ by {difference:.2g}"
         if why:
-            self.sound = None
             raise Unsound(why, found)
-        return Attempt(found, new, difference)
+        return Attempt(found, new, None)
 
     def conversion(self, solver: str, written: Collection[str]) -> Conversion:
         """Return the conversion of the network's graph by a solver."""

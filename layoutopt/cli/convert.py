@@ -128,10 +128,8 @@ def command(
 ) -> int:
     """Rewrite an ONNX model with the provably smallest number of layout transforms."""
     options.limit(time_limit, memory_limit)
-    files = {"--output": output, "--json": json, "--certificate": certificate}
+    files = {"--output": _model_file(output), "--json": json, "--certificate": certificate}
     outputs = OutputFiles(files, overwrite, quiet, inputs=[model, how.costs])
-    if output is not None and output.name.endswith((".json", ".json.gz", ".html")):
-        raise InputError("-o is the converted model; --json writes its figures", file=str(output))
     from layoutopt.base.files import encode_lines
     from layoutopt.converting import convert  # importing takes seconds
     from layoutopt.onnx.protobuf import proto_bytes
@@ -165,6 +163,13 @@ def command(
             outputs.refuse(result.source.files)
             outputs.write(makers, lambda: result.summary() + report.reasons(result))
     return 0
+
+
+def _model_file(path: Path | None) -> Path | None:
+    """Return the file of a model; refuse names of other kinds of files."""
+    if path is not None and path.name.endswith((".json", ".json.gz", ".html")):
+        raise InputError("-o is the converted model; --json writes its figures", file=str(path))
+    return path
 
 
 def _certificate(

@@ -46,8 +46,9 @@ def infer(op: Op) -> list[Shape | None]:
         shapes = (first[0], first[-1], *first[1:-1]), *op.input_shapes[1:]
         found = infer(replace(op, input_shapes=shapes, attributes=others))
         return [s and (s[0], *s[2:], s[1]) for s in found]
-    if (pooled := type_facts(op.type).shape) is not None:
-        return [pooled(op, first)] * count
+    own = None if facts.shape is None else facts.shape(op, first)
+    if own is not None:
+        return [own] * count
     rank = len(first) if facts.same_rank else None
     if op.type == "Reshape" and op.rank(1) == 1:
         [length] = op.shape(1) or ()

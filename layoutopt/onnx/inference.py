@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from layoutopt.onnx.types import (
     own_types,
     set_shape,
     shape_of,
+    type_name,
     type_of_tensor,
     types_of,
 )
@@ -172,6 +174,10 @@ def with_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelPr
         _set_domains(model, hidden, UNREAD)
         found, carried, told = infer_shapes(model), CarriedShapes(), True
         while told:
+            while misread := _misread_sizes(found):
+                _set_domains(model, misread, UNREAD)
+                hidden += misread
+                found = infer_shapes(model)
             carried.forget()
             for proved in (False, True):
                 while carried.tell(model, found, proved):
@@ -224,8 +230,8 @@ def _copy_captured(model: onnx.ModelProto) -> list[int]:
 
 def _drop_initialisers(model: onnx.ModelProto, counts: Sequence[int]) -> None:
     """Take the last initialisers away, so many of each graph."""
-    for graph, count in zip(graphs(model.graph), counts, strict=True):
-        del graph.initializer[len(graph.initializer) - count :]
+    for graph, number in zip(graphs(model.graph), counts, strict=True):
+        del graph.initializer[len(graph.initializer) - number :]
 
 
 class CarriedShapes:
@@ -363,9 +369,10 @@ def _set_domains(model: onnx.ModelProto, numbers: Collection[int], domain: str) 
     """Set the domain of some nodes, :data:`UNREAD` or ONNX's own."""
     if not numbers:
         return
-    if domain:
+    known = any(x.domain == UNREAD for x in model.opset_import)
+    if domain and not known:
         model.opset_import.append(onnx.helper.make_opsetid(domain, 1))
-    else:
+    elif not domain:
         model.opset_import.pop()
     for k, node in enumerate(all_nodes(model.graph)):
         if k in numbers:
@@ -377,9 +384,37 @@ def is_misread(node: onnx.NodeProto) -> bool:
     if type_facts(type_of(node)).shape is None:
         return False
     given = attributes(node)
+    if node.op_type == "STFT":
+        return "onesided" not in given
     same = str(given.get("auto_pad", "")).startswith("SAME")
     dilated = same and max(given.get("dilations", (1,))) > 1
-    return dilated or bool(given.get("ceil_mode")) or node.op_type == "NonZero"
+    padded = same and max(given.get("output_padding", (0,))) > 0
+    return dilated or padded or bool(given.get("ceil_mode")) or node.op_type == "NonZero"
+
+
+DOUBTFUL = {"Einsum", "Range", "Resize", "Upsample"}
+"""Op types of whose results ONNX's inference tells other sizes than runtimes make of some sizes."""
+
+
+def _misread_sizes(model: onnx.ModelProto) -> list[int]:
+    """Return the numbers of nodes of which ONNX's inference told other sizes than runtimes make."""
+    found, names, versions = list[int](), input_names(model.graph), versions_of(model)
+    kinds, numbers = _kinds(model.graph), count()
+    for graph in graphs(model.graph):
+        doubtful = {n.op_type for n in graph.node} & DOUBTFUL
+        values = known_values(graph) if doubtful else {}
+        for node, number in zip(graph.node, numbers, strict=False):
+            if node.op_type not in doubtful or not is_standard(node.domain):
+                continue
+            told = _sizes(kinds.get(node.output[0]), names) or ()
+            _, shapes = result_shapes(node, lambda x: shape_of(kinds.get(x)), values, versions)
+            own, kind = next(iter(shapes), None), kinds.get(node.input[0])
+            if node.op_type == "Range" and kind and "int" in type_name(kind.tensor_type.elem_type):
+                own = told
+            pairs = zip(told, told if own is None else own, strict=False)
+            if any(size is not None and size != right for size, right in pairs):
+                found.append(number)
+    return found
 
 
 SINCE_AXES_FROM_THE_LAST = 11
@@ -388,9 +423,11 @@ SINCE_AXES_FROM_THE_LAST = 11
 
 def _counts_from_the_last(node: onnx.NodeProto) -> bool:
     """Return whether a node names axes in a way that an old version of ONNX misreads."""
-    return node.op_type in ("Compress", "Concat", "Slice", "Squeeze", "Unsqueeze") and any(
-        a.name in ("axes", "axis") and min(a.ints, default=a.i) < 0 for a in node.attribute
-    )
+    given = [a for a in node.attribute if a.name in ("axes", "axis")]
+    if node.op_type == "Squeeze" and any(list(a.ints) != sorted(a.ints) for a in given):
+        return True
+    negative = any(min(a.ints, default=a.i) < 0 for a in given)
+    return negative and node.op_type in ("Compress", "Concat", "Slice", "Squeeze", "Unsqueeze")
 
 
 def count_from_the_first(
@@ -398,8 +435,8 @@ def count_from_the_first(
 ) -> bool:
     """Count axes of nodes from the first, where ranks are known; return whether any were not.
 
-    Before operator set 11 runtimes take axes that are counted from the last, but ONNX's inference
-    tells no shapes for them, or wrong ones.
+    Before operator set 11 runtimes take axes that are counted from the last, or in any order, but
+    ONNX's inference tells no shapes for them, or wrong ones.
     """
     if versions_of(model).get("", SINCE_AXES_FROM_THE_LAST) >= SINCE_AXES_FROM_THE_LAST:
         return False
@@ -413,7 +450,8 @@ def count_from_the_first(
         for a in node.attribute:
             if a.name == "axes":
                 rank = len(shapes[0]) + len(a.ints) * (node.op_type == "Unsqueeze")
-                set_items(a.ints, [axis % rank for axis in a.ints])
+                axes = [axis % rank for axis in a.ints]
+                set_items(a.ints, sorted(axes) if node.op_type == "Squeeze" else axes)
             elif a.name == "axis":
                 a.i %= len(shapes[0])
         node.domain, done = "", True

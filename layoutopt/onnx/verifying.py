@@ -9,7 +9,14 @@ from typing import TypeAlias
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.attributes import attributes
-from layoutopt.onnx.inference import infer_shapes, is_misread, is_short, refusals, tell_ranks
+from layoutopt.onnx.inference import (
+    DOUBTFUL,
+    infer_shapes,
+    is_misread,
+    is_short,
+    refusals,
+    tell_ranks,
+)
 from layoutopt.onnx.protobuf import all_nodes, bodies, copied, first_line, graphs, onnx, set_items
 from layoutopt.onnx.types import shape_of, take_declared, types_of
 from layoutopt.onnx.weights import variable_initialisers, without_weights
@@ -30,7 +37,7 @@ def fault(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
     if (reason or bare) and _tell_options(after):
         reason = _fault(before, after)
     nodes = list(all_nodes(after.graph))
-    misread = any(is_misread(node) or node.op_type == "Attention" for node in nodes)
+    misread = any(is_misread(node) or node.op_type in {"Attention", *DOUBTFUL} for node in nodes)
     if reason and held and not misread:  # and only defaults contradict it
         bare_of_defaults = copied(after)
         kept = [x for x in after.graph.initializer if x.name not in held]

@@ -98,5 +98,6 @@ def test_a_file_that_exists_is_known_before_anything_is_loaded(
 ) -> None:
     """A conversion is not begun when its output may not be written."""
     monkeypatch.setitem(sys.modules, "layoutopt.converting", None)
-    ran = run("convert", "instances/conversion/residual.onnx", "-o", instance)
+    there = instance.rename(instance.with_suffix(".onnx"))
+    ran = run("convert", "instances/conversion/residual.onnx", "-o", there)
     assert "exists already" in ran.err

@@ -259,6 +259,16 @@ def places_shape(op: Op, shape: Shape) -> Shape:
     return (max(len(shape), 1), None)
 
 
+def counted_shape(op: Op, shape: Shape) -> Shape:
+    """Return the shape of a Range; how rounding changes the number of its elements is not known."""
+    return (None,)
+
+
+def framed_shape(op: Op, shape: Shape) -> Shape | None:
+    """Return what is known of the shape of an STFT with defaults, which ONNX takes for others."""
+    return None if "onesided" in op.attributes else (shape[0], None, None, 2)
+
+
 def fixed_axes(*axes: int | None) -> Follow:
     """Return a function that tells that the result has these axes, whatever the op."""
 

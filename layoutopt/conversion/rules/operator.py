@@ -235,8 +235,8 @@ class Operator:
     keeps_zeros: bool = False  # whether the result is zero where all operands are
     # whether it makes zeros of channels of zeros, and nothing else of other channels
     pads_channels: bool = False
-    # the shape of a result by that of the first input, where ONNX infers another than runtimes
-    # make
+    # the shape of a result, of an op and that of its first input, where ONNX infers another than
+    # runtimes make; None: ONNX's own
     shape: Callable[[Op, Shape], Shape | None] | None = None
     # the op that has results of the same shape, where ONNX infers none
     like: ShapeLike | None = None

@@ -316,13 +316,47 @@ def permuted_equation(op: Op, orders: Sequence[Permutation | None]) -> str:
     Raises ``RemapError`` if axes that ``...`` stands for would not stay side by side and in
     order.
     """
+    before, result = _terms(op)
+    terms = [_permuted_term(op, *each) for each in zip(before, orders, strict=False)]
+    return f"{','.join(terms)}->{_permuted_term(op, result, orders[-1])}"
+
+
+def _terms(op: Op) -> tuple[list[str], str]:
+    """Return the letters of each operand of an Einsum, and those of the result."""
     equation = str(op.attributes.get("equation", "")).replace(" ", "")
     before, arrow, result = equation.partition("->")
     if not arrow:
         once = sorted(letter for letter in {*before} if before.count(letter) == 1)
         result = "..." * ("." in before) + "".join(filter(str.isalpha, once))
-    terms = [_permuted_term(op, *each) for each in zip(before.split(","), orders, strict=False)]
-    return f"{','.join(terms)}->{_permuted_term(op, result, orders[-1])}"
+    return before.split(","), result
+
+
+def einsum_shape(op: Op, _: Shape) -> Shape | None:
+    """Return the shape of an Einsum's result: runtimes broadcast axes of size 1 under a letter."""
+    terms, result = _terms(op)
+    sizes: dict[str, set[Size]] = {}
+    row = 0  # axes that dots stand for, numbered from the last
+    for term, shape in zip(terms, op.input_shapes, strict=False):
+        if shape is None:
+            return None
+        dotted = max(0, len(shape) - len(term.replace("...", "")))
+        row = max(row, dotted)
+        for name, size in zip(_names(term, dotted), shape, strict=False):
+            sizes.setdefault(name, set()).add(size)
+    return tuple(_broadcast(sizes.get(name, {None})) for name in _names(result, row))
+
+
+def _names(term: str, dotted: int) -> list[str]:
+    """Return a name for each axis of an operand of an Einsum, where dots stand for so many."""
+    front, dots, back = term.partition("...")
+    return [*front, *(map(str, reversed(range(dotted if dots else 0)))), *back]
+
+
+def _broadcast(sizes: set[Size]) -> Size:
+    """Return the size of axes that are broadcast to each other."""
+    others = sizes - {1}
+    numbers = [size for size in others if isinstance(size, int)]
+    return numbers[0] if numbers else next(iter(others), 1) if len(others) < 2 else None
 
 
 def _permuted_term(op: Op, term: str, order: Permutation | None) -> str:

@@ -155,6 +155,7 @@ RESIZE: dict[str, Any] = {
     "rule": spatial.resize,
     "alternatives": spatial.resize_orders,
     "same_rank": True,
+    "shape": spatial.resized,
     "gradient": BARRIERS,
     "effort": WINDOW,
 }
@@ -402,6 +403,7 @@ ROWS: list[Operator] = [
         follow=unknown_axes,
         build=unwinding.einsum,
         gradient=gradients.einsum,
+        shape=products.einsum_shape,
         effort=LONG,
     ),
     # Convolutions
@@ -411,6 +413,7 @@ ROWS: list[Operator] = [
         "ConvTranspose",
         "NC+, IO+, O -> NC+",
         pads_channels=True,
+        shape=spatial.upsampled,
         gradient=partial(gradients.convolution, transposed=True),
     ),
     *_convolution(
@@ -555,7 +558,14 @@ ROWS: list[Operator] = [
         effort=FoldingEffort.UNBOUNDED,
         grows=True,
     ),
-    *_opaque("Range", SOURCE, structure=(0, 1, 2), build=unwinding.constant, grows=True),
+    *_opaque(
+        "Range",
+        SOURCE,
+        structure=(0, 1, 2),
+        shape=axes.counted_shape,
+        build=unwinding.constant,
+        grows=True,
+    ),
     *_opaque("CausalConvWithState GRU LSTM RNN", RECURRENT, effort=LONG),
     *_opaque("If Loop Scan SequenceMap", "its body is a graph of its own"),
     *_light(
@@ -593,7 +603,7 @@ ROWS: list[Operator] = [
     *_opaque("Col2Im", BOXES, structure=(1, 2), grows=True),
     *_opaque("NonMaxSuppression", BOXES, structure=(2, 3, 4)),
     *_opaque("DFT", SIGNAL, structure=(1, 2), grows=True),
-    *_opaque("STFT", SIGNAL, structure=(1, 3), grows=True),
+    *_opaque("STFT", SIGNAL, structure=(1, 3), shape=axes.framed_shape, grows=True),
     *_opaque("Det", "its last two axes are one matrix", effort=LONG),
 ]
 """A row for each op type, or version of one."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import permutations
 from typing import Any
 
+import numpy as np
+
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import window_count
 from layoutopt.conversion.rules.op import Op, Shape, Size
@@ -222,6 +224,31 @@ def pooled(op: Op, shape: Shape) -> Shape | None:
             up = bool(op.integer("ceil_mode", 0))
             sizes.append(window_count(size, (pads[i], pads[count + i]), reach, strides[i], up=up))
     return (*shape[:2], *sizes)
+
+
+def resized(op: Op, shape: Shape) -> Shape | None:
+    """Return the shape that scales give, if they are known: runtimes multiply in 32 bits."""
+    scales, axes = op.attributes.get("scales"), op.axes(len(shape)) or tuple(range(len(shape)))
+    if not scales or len(scales) != len(axes):
+        return None
+    sizes = list(shape)
+    for axis, scale in zip(axes, scales, strict=True):
+        size = sizes[axis]
+        if scale != 1:
+            known = isinstance(size, int)
+            sizes[axis] = int(np.float32(size) * np.float32(scale)) if known else None
+    return tuple(sizes)
+
+
+def pads_upsampled(op: Op) -> bool:
+    """Return whether a ConvTranspose has padding of outputs that are to be of a certain size."""
+    same = str(op.attributes.get("auto_pad", "")).startswith("SAME")
+    return same and any(op.integers("output_padding") or ())
+
+
+def upsampled(op: Op, shape: Shape) -> Shape | None:
+    """Return what is known of the shape of a ConvTranspose's result that ONNX would get wrong."""
+    return (shape[0], *(None,) * (len(shape) - 1)) if pads_upsampled(op) else None
 
 
 def _each(op: Op, name: str, default: int, count: int, low: int | None) -> tuple[int, ...]:
