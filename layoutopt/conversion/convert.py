@@ -29,7 +29,7 @@ from layoutopt.conversion.cost_table import costs as costs_of
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.heuristics import labels_of
 from layoutopt.conversion.labelling import LabellingBuilder, proved, stated
-from layoutopt.conversion.modes import Mode, ModeTable, as_written, joined
+from layoutopt.conversion.modes import Mode, ModeTable, as_written, joined, orders_of_many
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, PhaseTimes, Remaining, StatedProblem, Tally
 from layoutopt.conversion.rewrite import MovedValue, RewrittenGraph
@@ -185,9 +185,11 @@ class _Run:
         graph = self.graph
         times = OpTimes(graph, self.costs) if self.costs else None
         layouts = carried(graph) if self.desired is not None else {}
-        table = ModeTable(self.desired, times, self.written, self.microsoft, layouts)
+        moves = [(op, transposition(op)) for op in graph.ops]
+        orders = orders_of_many(order for _, order in moves if order is not None)
+        table = ModeTable(self.desired, times, self.written, self.microsoft, layouts, orders)
         self.values = values_of(graph)
-        others = (op for op in graph.ops if transposition(op) is None)
+        others = (op for op, order in moves if order is None)
         self.parts: list[OpPart] = [part for op in others for part in parts(op)]
         ops = [(part.op, table.of(part.op)) for part in self.parts]
         inputs = [name for name, tensor in graph.tensors.items() if tensor.kind == "input"]

@@ -56,7 +56,10 @@ from layoutopt.layout.permutations import Permutation
 from layoutopt.layout.reshape import Group, written_sizes
 
 MOST_AXES = 6
-"""Ops on more axes, but for those of size 1, run as they are written: 7 have 5040 orders."""
+"""Ops on more axes, but for those of size 1, run in few orders: 7 axes have 5040."""
+
+MOST_ORDERS = 720
+"""Orders of more axes than these that are tried, which are those that transposes combine to."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,9 @@ class Modes:
 
 Key: TypeAlias = tuple[Any, ...]
 
+LongOrders: TypeAlias = Mapping[int, Sequence[Permutation]]
+"""Orders of more than six axes, by the number of axes."""
+
 
 @contextmanager
 def _as_option(op: Op, requirements: Requirements | None) -> Iterator[None]:
@@ -148,7 +154,7 @@ class ModeTable:
     which are the layouts that they may run in.  Ops named in ``written`` run as they are written,
     whatever is required.  With ``microsoft``, products may become onnxruntime's own ops.
     ``layouts`` are those of tensors that are known: which axes ops without letters of their own
-    have.
+    have; ``orders`` are those of more than six axes that ops may run in.
     """
 
     requirements: Requirements | None = None
@@ -156,6 +162,7 @@ class ModeTable:
     written: Collection[str] = ()
     microsoft: bool = False
     layouts: Mapping[str, Layout] = field(default_factory=dict)
+    orders: LongOrders = field(default_factory=dict)
     _known: dict[Key, Modes] = field(default_factory=dict, init=False)
 
     def of(self, op: Op) -> Modes:
@@ -182,7 +189,7 @@ class ModeTable:
                     return Modes((needed,), fixed=True)
         key = key_of(op)
         if key not in self._known:
-            self._known[key] = Modes(tuple(_distinct(op, self.microsoft)))
+            self._known[key] = Modes(tuple(_distinct(op, self.microsoft, self.orders)))
         return self._known[key]
 
     def _needed(self, op: Op, requirements: Requirements) -> Mode | None:
@@ -224,9 +231,31 @@ def key_of(op: Op) -> Key:
     return (*own, op.input_shapes, op.output_shapes)
 
 
-def _distinct(op: Op, extended: bool) -> Iterator[Mode]:
+def orders_of_many(transposes: Iterable[Permutation]) -> LongOrders:
+    """Return the orders of more than six axes that transposes combine to, by the number of axes."""
+    ranks: dict[int, set[Permutation]] = {}
+    for one in transposes:
+        if len(one) > MOST_AXES:
+            ranks.setdefault(len(one), set()).add(one)
+    return {rank: _combined(rank, own) for rank, own in ranks.items()}
+
+
+def _combined(rank: int, permutations: Collection[Permutation]) -> list[Permutation]:
+    """Return all products of permutations; none if there are too many."""
+    found = {tuple(range(rank)): None}
+    left = [*found]
+    for order in left:
+        new = dict.fromkeys(tuple(order[i] for i in one) for one in permutations)
+        left += [one for one in new if one not in found]
+        found |= new
+        if len(found) > MOST_ORDERS:
+            return []
+    return left
+
+
+def _distinct(op: Op, extended: bool, long: LongOrders) -> Iterator[Mode]:
     found: dict[tuple[Order, ...], list[Mode]] = {}
-    ways = (way for way in _remapped(op, extended) if not _moves_unknown(op, way))
+    ways = (way for way in _remapped(op, extended, long) if not _moves_unknown(op, way))
     shape = op.output_shapes[0] if op.type == "MatMul" else None
     orders = permutations(range(len(shape))) if shape and len(shape) <= MOST_AXES else ()
     batches = (_batches(op, len(op.inputs), order_of(axes, shape or ())) for axes in orders)
@@ -244,13 +273,13 @@ def _moves_unknown(op: Op, remapped: Remapped) -> bool:
     return any(shape is None and order is not None for order, shape in pairs)
 
 
-def _remapped(op: Op, extended: bool) -> Iterator[Remapped]:
+def _remapped(op: Op, extended: bool, long: LongOrders) -> Iterator[Remapped]:
     """Return an op as it is written, then in all other ways."""
     yield unpermuted(op)
     known = operator_of(op)
     fixed = known.category in (Category.HEAVY, Category.OPAQUE) or op.layouts is not None
     rank = None if fixed or known.each_alone else known.rank(op)
-    for permutation in _orders(op, rank) if rank else ():
+    for permutation in _orders(op, rank, long) if rank else ():
         try:
             yield remap(op, permutation)
         except RemapError:
@@ -262,12 +291,18 @@ def _remapped(op: Op, extended: bool) -> Iterator[Remapped]:
             yield from known.on_request(op)
 
 
-def _orders(op: Op, rank: int) -> Iterator[Permutation]:
-    """Yield orders of so many axes of an op; of more than six, those of size 1 stay in place."""
+def _orders(op: Op, rank: int, long: LongOrders) -> Iterator[Permutation]:
+    """Yield orders of so many axes of an op; of more than six, those of size 1 stay in place.
+
+    If more than six are not of size 1, they come in the ``long`` orders.
+    """
     shapes = [shape for shape in op.shapes if shape is not None and len(shape) == rank]
     wide = [axis for axis in range(rank) if any(shape[axis] != 1 for shape in shapes)]
     moved = range(rank) if rank <= MOST_AXES else wide
-    for order in permutations(moved) if len(moved) <= MOST_AXES else ():
+    if len(moved) > MOST_AXES:
+        yield from long.get(rank, ())
+        return
+    for order in permutations(moved):
         places = dict(zip(moved, order, strict=True))
         yield tuple(places.get(axis, axis) for axis in range(rank))
 
