@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, permutations, product
+from math import factorial
 from typing import Any
 
 from layoutopt.conversion.rules.op import Op, Shape
@@ -242,8 +244,8 @@ def triangle(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     rank = len(permutation)
     if permutation[-2:] == (rank - 2, rank - 1):
         return {}
-    if permutation[-2:] != (rank - 1, rank - 2):
-        raise RemapError(f"{op}: the last two axes must stay the last two")
+    if permutation[-2:] != (rank - 1, rank - 2) or (op.has(1) and "k" not in op.attributes):
+        raise RemapError(f"{op}: the last two axes must stay the last two, and there if k is open")
     return {"upper": 1 - op.integer("upper", 1), "k": -op.integer("k", 0)}
 
 
@@ -349,6 +351,34 @@ def gathered_nd_axes(op: Op) -> tuple[Axes | None, ...]:
     batch = op.integer("batch_dims", 0)
     front = (*range(batch), *(None,) * (indices - 1 - batch))
     return ((*front, *range(depth, rank)),)
+
+
+MOST_INDEXED = 720
+"""Orders of data and indices that are tried together; of more, data stays as it is."""
+
+
+def index_orders(op: Op) -> Iterator[Remapped]:
+    """Yield a Gather or GatherND whose indices come in other orders, and so does the result."""
+    rank, indices = op.rank(0), op.rank(1)
+    depth = _depth(op) if op.type == "GatherND" else 0
+    if rank is None or indices is None or depth is None:
+        return
+    axis = None if op.type == "GatherND" else op.axis(0, rank)
+    free = range(op.integer("batch_dims", 0), indices - (axis is None))
+    tails: Iterable[Permutation] = permutations(range(depth, rank))
+    if factorial(rank - depth) * factorial(max(0, len(free))) > MOST_INDEXED:
+        tails = [tuple(range(depth, rank))]
+    for tail, moved in product(tails, permutations(free)):
+        order = (*range(free.start), *moved, *range(free.stop, indices))
+        if is_identity(order):
+            continue
+        if axis is None:
+            place, out = {}, (*order[:-1], *(a - depth + indices - 1 for a in tail))
+        else:
+            rows: list[Sequence[int]] = [[a + (indices - 1) * (a > axis)] for a in tail]
+            rows[tail.index(axis)] = [axis + i for i in order]
+            place, out = {"axis": tail.index(axis)}, tuple(chain(*rows))
+        yield Remapped({**op.attributes, **place}, ((*range(depth), *tail), order), (out,))
 
 
 def cached(op: Op, permutation: Permutation) -> Mapping[str, Any]:

@@ -331,7 +331,12 @@ ROWS: list[Operator] = [
     ),
     *_light("TopK", axes.axis_rule(-1), parameters={"k": 1}, at_run_time=("k",)),
     *_light(
-        "Trilu", axes.triangle, parameters={"k": 1}, build=unwinding.elementwise, gradient=LINEAR
+        "Trilu",
+        axes.triangle,
+        parameters={"k": 1},
+        at_run_time=("k",),
+        build=unwinding.elementwise,
+        gradient=LINEAR,
     ),
     # Ops that pick or place elements by index
     *_light(
@@ -349,10 +354,17 @@ ROWS: list[Operator] = [
         parameters={"indices": 1},
         at_run_time=("indices",),
         structure=(),
+        alternatives=axes.index_orders,
         gradient=BARRIERS,
     ),
     *_light("GatherElements", axes.axis_rule(0), operands=(0, 1), gradient=BARRIERS),
-    *_light("GatherND", axes.gather_nd, follow=axes.gathered_nd_axes, gradient=BARRIERS),
+    *_light(
+        "GatherND",
+        axes.gather_nd,
+        follow=axes.gathered_nd_axes,
+        alternatives=axes.index_orders,
+        gradient=BARRIERS,
+    ),
     *_light(
         "OneHot",
         axes.unchanged,
