@@ -87,8 +87,8 @@ def convert(
     solver
         ``"auto"``, or a heuristic (:data:`~layoutopt.conversion.convert.SOLVERS`).
     free_io, microsoft
-        Whether the layouts of inputs and outputs may change, and whether MatMul may become
-        FusedMatMul, which only onnxruntime supports.
+        Whether the layouts of inputs and outputs may change; whether ops may become FusedMatMul and
+        QLinearConv with channels last, which only onnxruntime supports.
     time_limit, seed, progress
         Seconds for the whole call, unlimited by default; random seed; progress callback.
     check, compare, peers

@@ -60,7 +60,8 @@ class ConversionOptions:
         bool, flag("Allow inputs and outputs of the model to change their layouts.", "--free-io")
     ] = False
     microsoft: Annotated[
-        bool, flag("Allow matrix products to become FusedMatMul of com.microsoft.", "--microsoft")
+        bool,
+        flag("Allow FusedMatMul, and QLinearConv channels last, of com.microsoft.", "--microsoft"),
     ] = False
 
     def arguments(self) -> dict[str, Any]:

@@ -75,7 +75,8 @@ def convert_graph(
     free_io
         Whether inputs and outputs may come in other layouts.
     microsoft
-        Whether products of matrices may become FusedMatMul, an op of onnxruntime alone.
+        Whether products of matrices may become FusedMatMul, and a QLinearConv one with channels
+        last, ops of onnxruntime alone.
     solver
         ``"auto"`` proves that nothing is better.  Heuristics prove nothing: ``"forward"``,
         ``"push-through"``, ``"one-layout"``, ``"chains"`` (:mod:`.heuristics`), and ``"pbqp"``.

@@ -436,7 +436,13 @@ ROWS: list[Operator] = [
         gradient=partial(gradients.convolution, bias=3),
         effort=PRODUCT,
     ),
-    *_convolution("QLinearConv", "NC+, , , OI+, , , , , O -> NC+", weights=3, bias=8),
+    *_convolution(
+        "QLinearConv",
+        "NC+, , , OI+, , , , , O -> NC+",
+        weights=3,
+        bias=8,
+        on_request=spatial.quantised_channels_last,
+    ),
     *_microsoft(
         "FusedConv",
         spatial.convolution(1, added=3),

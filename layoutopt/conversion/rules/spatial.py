@@ -7,6 +7,7 @@ permuted, and some of them the batch as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -270,3 +271,9 @@ def other_channels(op: Op) -> Iterator[Remapped]:
     order = (0, rank - 1, *range(1, rank - 1)) if last else (0, *range(2, rank), 1)
     inputs = (order, *(None for _ in op.inputs[1:]))
     yield Remapped({**op.attributes, "channels_last": 1 - last}, inputs, (order,))
+
+
+def quantised_channels_last(op: Op) -> Iterator[Remapped]:
+    """Yield a QLinearConv as onnxruntime's op of this name, with channels last."""
+    for way in other_channels(op):
+        yield replace(way, type="com.microsoft::QLinearConv")
