@@ -29,6 +29,7 @@ from layoutopt.conversion.rules.products import permuted_equation
 from layoutopt.conversion.rules.registry import category_of, is_unlettered, operator_of, remap
 from layoutopt.conversion.rules.views import flatten_groups, reshape_groups, reshape_sizes
 from layoutopt.layout.factors import (
+    OPEN,
     Form,
     FormDim,
     Item,
@@ -516,7 +517,7 @@ def _across(groups: Sequence[Group], before: Shape, after: Shape, order: Order) 
             found += renamed_order((item,), {axis: new[0]})
             continue
         row, cells = rows(old, before), rows(new, after)
-        if row is None or cells is None:
+        if row is None or cells is None or (row[-1].size == OPEN) != (cells[-1].size == OPEN):
             return None
         factor, first = factor_of(item, before), next(cell for cell in row if cell.axis == axis)
         parts = within(first.stride * factor.stride, factor.size, cells)
@@ -562,6 +563,7 @@ def _product(op: Op, whole: Mode, slot: int, order: Order, shape: Shape) -> Mode
         return None
     letters = axes[slot][len(axes[slot]) - len(shape) :]
     cut = {letters[axis]: dim for axis, dim in grouped.items()}
+    cut_sizes = {letters[axis]: shape[axis] for axis, dim in grouped.items() if dim != axis}
     forms: list[Form | None] = []
     for n, own in enumerate(shapes):
         known = axes.get(n)
@@ -569,6 +571,8 @@ def _product(op: Op, whole: Mode, slot: int, order: Order, shape: Shape) -> Mode
             forms.append(None)
             continue
         names = known[len(known) - len(own) :]
+        if any(own[a] not in (1, cut_sizes.get(name, own[a])) for a, name in enumerate(names)):
+            return None  # of sizes that are not known to be equal, one may be 1
         every = tuple(map(main_axis, plain[n]))
         new = tuple(
             moved_to(cut.get(names[a], a), a) if a >= 0 and own[a] != 1 else a for a in every

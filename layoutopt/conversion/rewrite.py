@@ -14,6 +14,7 @@ from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.values import Values
 from layoutopt.layout.factors import (
+    OPEN,
     AxisFactor,
     Form,
     Order,
@@ -25,6 +26,7 @@ from layoutopt.layout.factors import (
     is_permutation,
     is_whole,
     items_of,
+    open_sizes,
     order_of,
     padded_axes,
     renamed,
@@ -91,7 +93,12 @@ class TensorNames:
             how = "reshaped" if -1 in form else f"to_{mark.join(map(str, form))}"
         else:
             items = (i for i in items_of(form) if i != -1)
-            parts = (f"{i.axis}x{i.size}" if isinstance(i, AxisFactor) else f"{i}" for i in items)
+            parts = (
+                f"{i.axis}x{'n' if i.size == OPEN else i.size}"
+                if isinstance(i, AxisFactor)
+                else f"{i}"
+                for i in items
+            )
             how = f"parts_{'_'.join(parts)}"
         return unused(f"{root}_{how}", self._known)
 
@@ -337,7 +344,8 @@ class RewrittenGraph:
         self.moved: dict[str, MovedValue] = {}  # what transposes of the new graph do, by name
         # For each op that pads blocks, or cuts padding off, its transpose; "" without one.
         self.padding: dict[str, str] = {}
-        self.narrow: dict[str, Shape] = {}  # of tensors that are padded, without padding
+        # Of tensors that are padded, or whose open axis is cut: the shape that counts.
+        self.narrow: dict[str, Shape] = {}
         self.relaid: dict[str, TransformedConstant] = {}
         # Vectors that a Gather is to make once they are read: of which vector, which entries.
         self.waiting: dict[str, tuple[str, tuple[int, ...]]] = {}
@@ -575,9 +583,9 @@ class RewrittenGraph:
         return name, op
 
     def note(self, name: str, number: int, form: Form) -> None:
-        """Keep the shape without padding of a tensor that is padded."""
+        """Keep the shape that counts of a tensor that is padded, or whose size is not known."""
         shape = self.values.every[number].shape
-        if has_factors(form) and padded_axes(form, shape):
+        if has_factors(form) and (padded_axes(form, shape) or open_sizes(shape)):
             self.narrow[name] = shape
 
     def insert(

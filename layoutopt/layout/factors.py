@@ -45,6 +45,10 @@ def elements_of(shape: Shape | None) -> int | None:
     return None if sizes is None else prod(sizes)
 
 
+OPEN = 2**61 - 1
+"""The size of the outermost factor of an axis whose size is no number: all that is left."""
+
+
 class AxisFactor(NamedTuple):
     """A factor of an axis: ``i // stride % size`` of index ``i``."""
 
@@ -104,8 +108,11 @@ def whole_axes(form: Form) -> Permutation:
 
 
 def factor_of(item: Item, shape: Shape) -> AxisFactor:
-    """Return an item as a factor; the size of the axis must be known."""
-    return item if isinstance(item, AxisFactor) else AxisFactor(item, 1, int(shape[item] or 0))
+    """Return an item as a factor."""
+    if isinstance(item, AxisFactor):
+        return item
+    size = shape[item]
+    return AxisFactor(item, 1, size if isinstance(size, int) else OPEN)
 
 
 def axis_of(item: Item) -> int:
@@ -121,7 +128,7 @@ def main_axis(dim: FormDim) -> int:
 def item_size(item: Item, shape: Shape) -> Size:
     """Return the size of an item."""
     if isinstance(item, AxisFactor):
-        return item.size
+        return None if item.size == OPEN else item.size
     return 1 if item < 0 else shape[item]
 
 
@@ -159,7 +166,8 @@ def joined(items: Iterable[AnyItem]) -> list[AnyItem]:
             and isinstance(item, AxisFactor)
             and outer[:2] == (item.axis, item.stride * item.size)
         ):
-            found[-1] = AxisFactor(item.axis, item.stride, outer.size * item.size)
+            size = OPEN if outer.size == OPEN else outer.size * item.size
+            found[-1] = AxisFactor(item.axis, item.stride, size)
         else:
             found.append(item)
     return found
@@ -167,9 +175,8 @@ def joined(items: Iterable[AnyItem]) -> list[AnyItem]:
 
 def _whole(item: Item, shape: Shape) -> Item:
     """Return the axis, if an item is all of it."""
-    if isinstance(item, AxisFactor) and item.stride == 1 and item.size == shape[item.axis]:
-        return item.axis
-    return item
+    whole = isinstance(item, AxisFactor) and item.stride == 1
+    return axis_of(item) if whole and item == factor_of(axis_of(item), shape) else item
 
 
 def dim_of(items: Iterable[Item], shape: Shape) -> FormDim:
@@ -239,13 +246,15 @@ def ends_of(items: Iterable[Item]) -> dict[int, set[int]]:
     ends: dict[int, set[int]] = {}
     for item in items:
         if isinstance(item, AxisFactor):
-            ends.setdefault(item.axis, {1}).update((item.stride, item.stride * item.size))
+            end = OPEN if item.size == OPEN else item.stride * item.size
+            ends.setdefault(item.axis, {1}).update((item.stride, end))
     return ends
 
 
 def is_nested(ends: Collection[int]) -> bool:
     """Return whether an axis can be cut at all of some places: each divides the next, none is 0."""
-    return 0 not in ends and not any(high % low for low, high in pairwise(sorted(ends)))
+    cuts = sorted(end for end in ends if end != OPEN)
+    return 0 not in cuts and not any(high % low for low, high in pairwise(cuts))
 
 
 def padded_axes(form: Form, shape: Shape) -> dict[int, int]:
@@ -261,16 +270,15 @@ def padded_axes(form: Form, shape: Shape) -> dict[int, int]:
 def rows(axes: Iterable[int], shape: Shape) -> list[AxisFactor] | None:
     """Return neighbouring axes as factors of the row that they are together, innermost first.
 
-    None if a size is unknown.
+    None if a size is unknown, but for the outermost.
     """
     found: list[AxisFactor] = []
     stride = 1
     for axis in reversed(list(axes)):
-        size = shape[axis]
-        if not isinstance(size, int):
+        if stride >= OPEN:
             return None
-        found.append(AxisFactor(axis, stride, size))
-        stride *= size
+        found.append(factor_of(axis, shape)._replace(stride=stride))
+        stride *= found[-1].size
     return found
 
 
@@ -282,19 +290,20 @@ def within(stride: int, size: int, cells: Iterable[AxisFactor]) -> tuple[AxisFac
     """
     found: list[AxisFactor] = []
     for cell in sorted(cells, key=lambda cell: cell.stride):
-        end = cell.stride * cell.size
+        end = OPEN if cell.size == OPEN else cell.stride * cell.size
         if size == 1:
             break
         if stride >= end or cell.size == 1:
             continue
-        if stride % cell.stride or end % stride:
+        if stride % cell.stride or (end % stride and end != OPEN):
             return None
-        room = end // stride
+        room = OPEN if end == OPEN else end // stride
         taken = min(size, room)
-        if size % taken or room % taken:
+        if (size % taken and size != OPEN) or (room % taken and room != OPEN):
             return None
         found.insert(0, AxisFactor(cell.axis, stride // cell.stride, taken))
-        stride, size = stride * taken, size // taken
+        stride *= taken
+        size = OPEN if size == OPEN != taken else size // taken
     return tuple(found) if size == 1 else None
 
 
@@ -310,7 +319,8 @@ def names_of(form: Form, letters: Sequence[str]) -> list[str]:
     def name(at: int, item: Item) -> str:
         letter = "" if item == -1 else letters[axis_of(item)]
         if isinstance(item, AxisFactor) and not letter.isalpha():
-            return f"({letter}/{item.stride}%{item.size})"
+            rest = "" if item.size == OPEN else f"%{item.size}"
+            return f"({letter}/{item.stride}{rest})"
         if isinstance(item, AxisFactor) and at not in tops:
             return f"{item.size}{letter.lower()}"
         return letter
@@ -465,11 +475,12 @@ def _cells(source: Form, target: Form, shape: Shape) -> Cells | None:
     found = {}
     for axis, own in strides.items():
         size = shape[axis]
-        assert isinstance(size, int)
         if not is_nested(own):
             return None
         top, *_ = cuts = sorted(own, reverse=True)
-        width = -(-max(size, *ends[axis]) // top) * top if size else 0
+        width = OPEN * top
+        if isinstance(size, int):
+            width = -(-max(size, *ends[axis]) // top) * top if size else 0
         found[axis] = [AxisFactor(axis, low, high // low) for high, low in pairwise([width, *cuts])]
     return found
 
@@ -498,8 +509,9 @@ def _widened(items: Form, cells: Cells, shape: Shape) -> tuple[Item, ...]:
     found = list(items_of(items))
     for axis, at in outermost(items).items():
         if axis in cells:
-            stride = factor_of(found[at], shape).stride
-            wide = AxisFactor(axis, stride, cells[axis][0].stride * cells[axis][0].size // stride)
+            stride, top = factor_of(found[at], shape).stride, cells[axis][0]
+            size = OPEN if top.size == OPEN else top.stride * top.size // stride
+            wide = AxisFactor(axis, stride, size)
             found[at] = wide if wide != factor_of(found[at], shape) else found[at]
     return tuple(found)
 

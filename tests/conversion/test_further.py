@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,16 @@ from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import VIEWS, Mode, ModeTable, further_modes
 from layoutopt.conversion.rules.op import Op, Size
-from layoutopt.layout.factors import AxisFactor, Form, Order, has_factors, order_of
+from layoutopt.layout.factors import (
+    OPEN,
+    AxisFactor,
+    Form,
+    Item,
+    Order,
+    group_of,
+    has_factors,
+    order_of,
+)
 from tests.conversion.drawn import drawn
 from tests.conversion.exhaustive import least
 from tests.conversion.running import assert_same, results_of
@@ -214,9 +224,9 @@ NO_MODES: dict[str, tuple[Op, int, Order]] = {
     "a shape that is computed": (one("Reshape", C, (3,), out=("N", 12, 12)), 0, BLOCKS),
     "what is reshaped has no known rank": (one("Reshape", None, shape=C, out=C), 1, BLOCKS),
     "no elements": (one("Reshape", (0, 12, 3, 4), shape=(0, 12, 12)), 0, BLOCKS),
-    "joined with an open size": (one("Reshape", ("N", 4, 6), shape=(-1, 6)), 0, (0, 2, 1)),
+    "joined with an open size": (one("Reshape", (4, "N", 6), shape=(-1, 6)), 0, (0, 2, 1)),
     "two open sizes": (one("Reshape", ("N", "C", 3, 4), shape=(0, -1, 12)), 0, (2, 3, 0, 1)),
-    "cut from an open size": (one("Reshape", ("N", 6), shape=(-1, 4, 6)), 1, (1, 0, 2)),
+    "cut from an open size": (one("Reshape", ("N", 6), shape=(4, -1, 6)), 1, (1, 2, 0)),
     "a row times a matrix": (
         one("MatMul", (12,), (12, 4)),
         1,
@@ -264,6 +274,38 @@ def test_open_sizes_are_copied_or_left_open(
     for n in (1, 5):
         known = tuple(n if size == "N" else size for size in shape)
         _same(one("Reshape", known, shape=size), mode)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "slot", "order", "written"),
+    [
+        (("N", 4, 6), (-1, 6), 0, (0, 2, 1), (-1, 6, 4)),
+        (("N", 6), (-1, 4, 6), 1, (1, 0, 2), (4, -1, 6)),
+        (("N", 2, 4, 6), (-1, 8, 6), 0, (1, 0, 2, 3), (2, -1, 4, 6)),
+        (("N", 6), (-1, 4, 6), 0, (AxisFactor(0, 8, OPEN), 1, AxisFactor(0, 1, 8)), (-1, 6, 2, 4)),
+    ],
+)
+def test_the_outermost_of_joined_axes_may_be_open(
+    shape: tuple[Size, ...], size: tuple[int, ...], slot: int, order: Order, written: Any
+) -> None:
+    """Its outermost factor is what is left: the Reshape computes the same, however much that is."""
+    [mode] = _modes(one("Reshape", shape, shape=size), slot, order)
+    assert mode.attributes["shape"] == written
+    for n in (8, 24):
+        op = one("Reshape", tuple(n if size == "N" else size for size in shape), shape=size)
+        forms = map(_closed, mode.forms, op.shapes)
+        _same(op, replace(mode, inputs=(next(forms),), outputs=(next(forms),)))
+
+
+def _closed(form: Form | None, shape: Any) -> Form | None:
+    """Return a form with the sizes of its outermost factors, which are open."""
+
+    def closed(item: Item) -> Item:
+        is_open = isinstance(item, AxisFactor) and item.size == OPEN
+        return item._replace(size=shape[item.axis] // item.stride) if is_open else item  # type: ignore[union-attr]
+
+    dims = [tuple(map(closed, group_of(dim))) for dim in form or ()]
+    return form and tuple(dim[0] if len(dim) == 1 else dim for dim in dims)
 
 
 def test_an_operand_that_is_left_out_has_no_form() -> None:

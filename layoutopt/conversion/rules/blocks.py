@@ -48,7 +48,7 @@ class Cut:
                 found.append(-1)
             elif isinstance(dim, int) or shape[own] == 1:
                 found.append(own)
-            elif shape[own] == self.shape[axis]:
+            elif shape[own] == self.shape[axis] is not None:  # else one may be 1, and broadcast
                 found.append(moved_to(dim, own))
             else:
                 longer = self._stretched(dim, shape[own]) if axis == stretched else None
