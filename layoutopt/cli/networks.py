@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from layoutopt import __version__
 from layoutopt.base.errors import InputError
-from layoutopt.base.numbers import counted, exact, ratio, relative, seconds
+from layoutopt.base.numbers import counted, exact, exact_decimal, ratio, relative, seconds
 from layoutopt.base.table import Table
 from layoutopt.cli import options
 from layoutopt.cli.options import OutputFiles
@@ -138,6 +140,10 @@ def _holds(document: Any) -> str:
 
 
 COLUMNS = ("network", "solver", "status", "objective", "bound", "gap", "to best bound", "seconds")
+CSV_COLUMNS = (
+    *("instance", "solver", "status", "stopped", "objective", "bound", "best_bound"),
+    *("gap", "gap_to_best_bound", "seconds", "seed", "version"),
+)
 
 
 def compare_networks(
@@ -153,13 +159,16 @@ def compare_networks(
     from layoutopt.network.certify import network_hash
 
     rows: list[list[str]] = []
+    plain: list[list[object]] = []  # the same as data, for CSV
     documents = []
     codes = []
     for path in paths:
         network, _ = load(path)
         found = _solved(network, solvers or ["all"], search)
         codes.append(min(map(options.exit_code, found)))
-        rows += _rows(network.name or path.name, found, no_seconds)
+        name = network.name or path.name
+        rows += _rows(name, found, no_seconds)
+        plain += _csv_rows(name, found, no_seconds)
         own = network_hash(network)
         times = [{} if no_seconds else {"solve": x.seconds} for x in found]
         documents += [solution_document(x, t, own) for x, t in zip(found, times, strict=True)]
@@ -168,7 +177,7 @@ def compare_networks(
     table = Table(COLUMNS, rows, left=3)
     makers = {
         "--json": lambda: encode_list(documents),
-        "--csv": lambda: table.csv().encode(),
+        "--csv": lambda: Table(CSV_COLUMNS, plain).csv().encode(),
         "--markdown": lambda: table.markdown().encode(),
     }
     outputs.write(makers, lambda: table.text(""))
@@ -199,13 +208,38 @@ def _fitting(network: Network, heuristics: Sequence[str]) -> Sequence[str]:
 
 
 def _rows(name: str, found: Sequence[Solution], no_seconds: bool) -> Iterator[list[str]]:
-    sign = -1 if found[0].network.sense == "max" else 1
-    bounds = [sign * x.bound for x in found if x.bound is not None]
-    best = sign * max(bounds) if bounds else None
+    best = _best_bound(found)
     for x in found:
-        left = None
-        if best is not None and x.objective is not None:
-            left = relative(sign * (x.objective - best), x.objective)
-        numbers = [exact(x.objective), exact(x.bound), ratio(x.gap), ratio(left)]
+        numbers = [exact(x.objective), exact(x.bound), ratio(x.gap), ratio(_left(x, best))]
         spent = "-" if no_seconds else seconds(x.seconds)
         yield [name, x.solver, str(x.status), *numbers, spent]
+
+
+def _csv_rows(name: str, found: Sequence[Solution], no_seconds: bool) -> Iterator[list[object]]:
+    best = _best_bound(found)
+    for x in found:
+        numbers = [_plain(value) for value in (x.objective, x.bound, best)]
+        spent = "" if no_seconds else f"{x.seconds:.6f}"
+        rest = [x.gap, _left(x, best), spent, x.seed, __version__]
+        yield [name, x.solver, x.status, x.stopped, *numbers, *rest]
+
+
+def _best_bound(found: Sequence[Solution]) -> Fraction | int | None:
+    bounds = [x.bound for x in found if x.bound is not None]
+    best = min if found[0].network.sense == "max" else max
+    return best(bounds, default=None)
+
+
+def _left(x: Solution, best: Fraction | int | None) -> float | None:
+    """Return the gap of a solution to the best bound."""
+    if best is None or x.objective is None:
+        return None
+    return abs(relative(x.objective - best, x.objective))
+
+
+def _plain(value: Fraction | int | None) -> str:
+    """Return a number with all digits, or as ``p/q``; an empty string if it is unknown."""
+    try:
+        return "" if value is None else f"{exact_decimal(value):f}"
+    except InputError:
+        return str(value)
