@@ -205,6 +205,7 @@ def document(result: ConversionResult, model: Path, output: Path | None) -> dict
         "before": vars(result.before),
         "after": vars(result.after),
         "remaining": [vars(line) for line in result.remaining],
+        "freed": dict(result.conversion.freed),
         "opaque": dict(result.opaque),
         "difference": result.difference,
         "heuristics": {name: vars(tally) for name, tally in result.heuristics.items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,10 +136,8 @@ class ConversionResult(Shown):
     def summary(self) -> str:
         """Return a summary as text: status, objective, bound, and transforms before and after."""
         lines = [self._head(), Table((), self._verdict(), left=2).text(), "", self._counts().text()]
-        lines += [line for note in self.notes for line in ("", f"  note: {note}")]
-        if self.opaque:
-            lines += ["", f"  {self._unknown()}"]
-        return "\n".join(lines)
+        lines += [f"\n  note: {note}" for note in self.notes]
+        return "\n".join([*lines, *(f"\n  {remark}" for remark in self._remarks())])
 
     def shown_parts(self) -> Iterator[Part]:
         """Yield status, objective and bound, a table of transforms, and notes."""
@@ -146,7 +145,7 @@ class ConversionResult(Shown):
         facts = self._verdict()
         yield Table([name for name, _ in facts], [[value for _, value in facts]])
         yield self._counts()
-        for note in (*self.notes, *([self._unknown()] if self.opaque else [])):
+        for note in (*self.notes, *self._remarks()):
             yield Words(note, "soft")
 
     @property
@@ -176,9 +175,14 @@ class ConversionResult(Shown):
             rows.append([name, "-" if count is None else f"{count:,}", "-", "-"])
         return Table(["", "transforms", "bytes moved", "free"], rows)
 
-    def _unknown(self) -> str:
+    def _remarks(self) -> Iterator[str]:
+        """Yield which ops are unknown, and how inputs and outputs are permuted."""
         kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(self.opaque.items()))
-        return printable(f"unknown ops, kept as they are: {kinds}")
+        if kinds:
+            yield printable(f"unknown ops, kept as they are: {kinds}")
+        freed = ", ".join(f"{name} {axes}" for name, axes in self.conversion.freed.items())
+        if freed:
+            yield printable(f"inputs and outputs permuted, as by numpy.transpose: {freed}")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the network, whole or not at all; weights beside it if they were.
@@ -239,6 +243,7 @@ def describe(result: ConversionResult) -> None:
             "transforms.after": str(result.after.transforms),
             "bytes.before": str(result.before.bytes),
             "bytes.after": str(result.after.bytes),
+            "freed": json.dumps(dict(result.conversion.freed)),
         },
     )
 

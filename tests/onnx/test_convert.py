@@ -177,6 +177,7 @@ def test_the_network_tells_of_its_proof() -> None:
     assert told["layoutopt.objective"] == told["layoutopt.bound"]
     assert told["layoutopt.objective"].startswith(f"count {result.after.transforms}, changed ")
     assert told["layoutopt.version"] == layoutopt.__version__
+    assert told["layoutopt.freed"] == "{}"
     left = [node for node in result.model.graph.node if node.op_type == "Transpose"]
     assert left
     reasons = {line.why for line in result.remaining}
