@@ -88,22 +88,25 @@ class Builder(GraphStore):
         Parameters
         ----------
         mapping
-            One location per element in row-major order; equal integers or strings are the same
-            location, across all sources.  By default all elements have different locations.
+            One location per element in row-major order, or an array of the tensor's shape; equal
+            integers or strings are the same location, across all sources.  By default all
+            elements have different locations.
         rule
             A tile mapping by name; ignored in graphs without a tile memory.
         """
         if not (rule is None or isinstance(rule, Mapping)):
             raise InputError(f"rule must be a dictionary, not {type(rule).__name__}")
         how = None if rule is None else dict(rule)
-        places = None
+        places, sizes = None, integers(shape)
         if mapping is not None:
-            given = listed("mapping", mapping)
+            array: Any = mapping
+            flat = array.ravel() if getattr(array, "shape", None) == sizes else array
+            given = listed("mapping", flat)
             try:
                 places = tuple(str(x) if isinstance(x, str) else index(x) for x in given)
             except TypeError:
                 raise InputError("mapping must contain one integer or string per element") from None
-        return self._one(ops.Source, (), name, shape=integers(shape), mapping=places, rule=how)
+        return self._one(ops.Source, (), name, shape=sizes, mapping=places, rule=how)
 
     @overload
     def barrier(

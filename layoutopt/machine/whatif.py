@@ -20,6 +20,7 @@ from layoutopt.base.limits import Progress, interruptible, limited
 from layoutopt.base.numbers import exact_decimal, least, to_decimal
 from layoutopt.base.result import Piece, Result, Status, UnwindingResult
 from layoutopt.check.elements import evaluate, held
+from layoutopt.graphs.builder import listed
 from layoutopt.graphs.locations import check_graph, given_layouts
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
@@ -345,11 +346,12 @@ def capacities(
     if (scales is None) == (given is None):
         raise InputError("capacity_sweep needs either scales or bytes_per_tile")
     found = []
-    for scale in scales or ():
+    for scale in listed("scales", () if scales is None else scales):
         size = math.floor(Fraction(exact_decimal(scale)) * own)
         if not 1 <= size <= MOST:
             allowed = f"1 to 2^{MOST.bit_length() - 1} is allowed"
             raise InputError(f"scale {scale}: makes {size:,} bytes per tile, {allowed}")
         found.append(size)
-    found += [least("bytes_per_tile", value, most=MOST) for value in given or ()]
+    sizes = listed("bytes_per_tile", () if given is None else given)
+    found += [least("bytes_per_tile", value, most=MOST) for value in sizes]
     return sorted(set(found))

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import least
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape
 from layoutopt.layout.factors import numbers_of
@@ -96,9 +97,7 @@ def set_dims(model: onnx.ModelProto, dims: Mapping[str, int]) -> None:
     names: dict[str, None] = {}
     if not isinstance(dims, Mapping):
         raise InputError(f"dims must be sizes by name, not {type(dims).__name__}")
-    for name, size in dims.items():
-        if not isinstance(size, int) or not 0 <= size <= 2**62:
-            raise InputError(f"dimension {name!r}: size {size!r} is no integer of 0 to 2^62")
+    dims = {name: least(f"dimension {name!r}", dims[name], 0, 2**62) for name in dims}
     for graph in graphs(model.graph):
         inputs = {x.name for x in graph.input}
         for value in (*graph.input, *graph.value_info, *graph.output):
