@@ -99,17 +99,22 @@ def _joined(parts: Sequence[Array], kind: Any) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
+_UNREADABLE = (
+    *(zipfile.BadZipFile, ValueError, EOFError, OSError, zlib.error, KeyError),
+    *(NotImplementedError, RuntimeError, AttributeError),
+)
+"""Errors of NumPy and ``zipfile`` on what is no such file; their texts are for programmers."""
+
+
 def parse_npz(raw: bytes) -> Network:
     """Return the network that the bytes of an ``.npz`` file describe."""
     try:
         with np.load(BytesIO(raw), allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError, zlib.error, KeyError) as error:
-        raise InputError(f"is no whole .npz file ({error})") from None
     except TypeError:
         raise InputError("holds a single array, not those of an .npz file") from None
-    except (NotImplementedError, RuntimeError, AttributeError) as error:
-        raise InputError(f"cannot be read as .npz ({error})") from None
+    except _UNREADABLE:
+        raise InputError("is no whole .npz file of numbers and texts") from None
     return _NpzReader(arrays).network()
 
 
