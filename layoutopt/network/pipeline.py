@@ -403,8 +403,12 @@ def started(network: Network, start: Mapping[str, Label] | Sequence[int]) -> Arr
             numbers.append(names.index(label) if label in names else label)
     else:
         numbers = listed(start, "the labelling to begin with")
-    if not all(isinstance(label, int | np.integer) and abs(label) < 2**62 for label in numbers):
-        raise InputError("the labelling to begin with has labels that do not exist")
+    if len(numbers) != len(network):
+        why = f"has {len(numbers)} labels for {counted(len(network), 'node')}"
+        raise InputError(f"the labelling to begin with {why}")
+    for name, label in zip(network.nodes, numbers, strict=True):
+        if not isinstance(label, int | np.integer) or abs(label) >= 2**62:
+            raise InputError(f"the labelling to begin with: node {name!r} has no label {label!r}")
     labels = np.array(numbers, np.int64)
     fault = network.fault(labels)
     if fault:
