@@ -255,6 +255,11 @@ class CostNetwork:
         """
         intervals, usage = _mapped(intervals, "intervals"), _mapped(usage, "usage")
         live = {node: _intervals(node, spans) for node, spans in intervals.items()}
+        for node in (*live, *usage):
+            self._node(node)
+            if node not in usage or node not in live:
+                lacks = f"has no {'intervals' if node in usage else 'usage'}"
+                raise InputError(f"node {node!r} {lacks}; each node of a window needs both")
         own: defaultdict[tuple[int, int], Fraction | int] = defaultdict(int)
         for node, amounts in usage.items():
             for label, amount in _by_label(amounts, f"usage of {node!r}"):
