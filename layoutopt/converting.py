@@ -210,9 +210,11 @@ class _Call:
     def _converted(self, ready: _Ready) -> tuple[_Trial, Attempt, Found]:
         self.times.end("read")
         self.trial = trial = _Trial(self, ready)
-        if isinstance(self.wanted.desired, Desired):
-            given = {node.name for node in all_nodes(self.given.model.graph)}
-            self.wanted.desired.refuse_unknown(given | {op.name for op in trial.source.graph.ops})
+        names = {node.name for node in all_nodes(self.given.model.graph)}
+        names |= {op.name for op in trial.source.graph.ops}
+        for asked in (self.wanted.desired, self.wanted.costs):
+            if isinstance(asked, Desired | OpCosts):
+                asked.refuse_unknown(names)
         found = soundest(trial.source.ops, trial.attempt, lambda: self.limits.left == 0)
         attempt = found.attempt or trial.unconverted(found.error)
         trial.sound = attempt

@@ -69,6 +69,11 @@ class OpCosts:
         named = [line for line in suiting if line.desired.is_named(op)]
         return named or suiting
 
+    def refuse_unknown(self, names: Collection[str]) -> None:
+        """Raise ``OptionError`` if a line is for an op by a name that none has."""
+        for line in self.lines:
+            line.desired.refuse_unknown(names, "cost")
+
 
 def read_costs(path: str | Path) -> OpCosts:
     """Read a table of costs from a TOML file, as at the top of this module.
@@ -86,11 +91,12 @@ def costs_from(document: Mapping[str, Any]) -> OpCosts:
     """Return the table of costs that a document of TOML holds; see :func:`read_costs`."""
     _only(document, {"transform", "op"}, "")
     transform, ops = document.get("transform", {}), document.get("op", [])
-    if not isinstance(transform, Mapping) or not isinstance(ops, list):
-        raise InputError("must have a table [transform] and tables [[op]]")
+    tables = isinstance(transform, Mapping) and isinstance(ops, list)
+    if not (tables and (transform or ops)):
+        raise InputError("must have a table [transform], tables [[op]], or both")
     _only(transform, {"us", "us_per_megabyte"}, "transform")
     lines = tuple(_line(one, f"op {n}") for n, one in enumerate(ops, 1))
-    fixed, per_byte = _times(transform, "transform")
+    fixed, per_byte = _times(transform, "transform") if transform else (0, 0)
     return OpCosts(lines, fixed, per_byte)
 
 
@@ -110,6 +116,8 @@ def _line(given: Any, place: str) -> CostLine:
 
 def _times(given: Mapping[str, Any], place: str) -> tuple[int, int]:
     """Return the femtoseconds that a table tells."""
+    if "us" not in given and "us_per_megabyte" not in given:
+        raise InputError("needs us, us_per_megabyte or both", place)
     found = []
     for key, scale in (("us", PER_MICROSECOND), ("us_per_megabyte", PER_BYTE)):
         value = given.get(key, 0)

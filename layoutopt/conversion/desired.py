@@ -67,14 +67,14 @@ class Desired(Requirements):
         """Return whether something is desired of an op by its name."""
         return f"@{op.name}" in self.entries
 
-    def refuse_unknown(self, names: Collection[str]) -> None:
+    def refuse_unknown(self, names: Collection[str], what: str = "desired layout") -> None:
         """Raise ``OptionError`` if something is desired of an op by a name that none has."""
         for key in self.entries:
             name = key.removeprefix("@")
             if name != key and name not in names:
                 close = get_close_matches(name, names, 1)
                 hint = f"; did you mean @{close[0]}?" if close else ""
-                raise OptionError(f"desired layout of @{name}: no op has this name{hint}")
+                raise OptionError(f"{what} of @{name}: no op has this name{hint}")
 
     def input_requirement(self, op: Op, n: int) -> Layout:
         """Return the layout that is desired of an op's ``n``-th input."""
