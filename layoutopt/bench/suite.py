@@ -19,6 +19,7 @@ from layoutopt.base.files import parse_toml, read_utf8
 from layoutopt.base.limits import parse_memory
 from layoutopt.bench.job import InstanceSource, Solve
 from layoutopt.generate.families import parameters, text
+from layoutopt.io.instance import tile_memory
 from layoutopt.network.files import SUFFIXES as NETWORK_SUFFIXES
 from layoutopt.reading import SUFFIXES
 from layoutopt.tiles.memory import PRESETS
@@ -185,18 +186,38 @@ def _solves(
 def _sources(document: Document, folder: Path) -> Iterator[InstanceSource]:
     short = FilesEntry(document.suite.instances or (".",))
     if document.suite.instances:
-        yield from _files(short, folder, "suite.instances")
+        yield from _files(short, folder, "suite", "instances")
     for i, entry in enumerate(document.instances):
-        yield from _files(entry, folder, f"instances[{i}].files")
+        sources = list(_files(entry, folder, f"instances[{i}]"))
+        _check_reading(entry, sources, folder, f"instances[{i}]")
+        yield from sources
     for i, family in enumerate(document.family):
         yield from _family(family, folder, f"family[{i}]")
 
 
-def _files(entry: FilesEntry, folder: Path, place: str) -> Iterator[InstanceSource]:
+def _check_reading(
+    entry: FilesEntry, sources: Sequence[InstanceSource], folder: Path, place: str
+) -> None:
+    """Refuse options for networks that do not exist, or of files none of which is a network."""
+    given = [name for name in ("training", "attractions", "dims") if getattr(entry, name)]
+    if given and not any(source.path.endswith(".onnx") for source in sources):
+        raise InputError("applies to .onnx files only", f"{place}.{given[0]}")
+    if entry.training or entry.attractions:
+        from layoutopt.onnx.read import check_training, read_attractions
+
+        with errors_at(f"{place}.training"):
+            check_training(entry.training or None)
+        read_attractions(_beside(entry.attractions, folder) or None)
+
+
+def _files(
+    entry: FilesEntry, folder: Path, place: str, key: str = "files"
+) -> Iterator[InstanceSource]:
     parts = (entry.training, Path(entry.tiles).stem)
+    tiles = _tiles(entry.tiles, folder, place)
     suffix = "".join(f"+{part}" for part in parts if part)
     for i, pattern in enumerate(entry.files):
-        paths = _matches(pattern, folder, f"{place}[{i}]")
+        paths = _matches(pattern, folder, f"{place}.{key}[{i}]")
         for path in paths:
             onnx = path.suffix == ".onnx"
             yield InstanceSource(
@@ -205,7 +226,7 @@ def _files(entry: FilesEntry, folder: Path, place: str) -> Iterator[InstanceSour
                 attractions=_beside(entry.attractions, folder) if onnx else "",
                 dims=tuple(sorted(entry.dims.items())) if onnx else (),
                 training=entry.training if onnx else "",
-                tiles=_tiles(entry.tiles, folder),
+                tiles=tiles,
             )
 
 
@@ -244,9 +265,13 @@ def _beside(file: str, folder: Path) -> str:
     return str(folder / file) if file else ""
 
 
-def _tiles(which: str, folder: Path) -> str:
-    """Return a preset's name, or the path of a file."""
-    return which if which in PRESETS else _beside(which, folder)
+def _tiles(which: str, folder: Path, place: str) -> str:
+    """Return a preset's name, or the path of a file, once it is read."""
+    found = which if which in PRESETS else _beside(which, folder)
+    if found:
+        with errors_at(f"{place}.tiles"):
+            tile_memory(found)
+    return found
 
 
 def _family(entry: FamilyEntry, folder: Path, place: str) -> Iterator[InstanceSource]:
@@ -267,10 +292,9 @@ def _family(entry: FamilyEntry, folder: Path, place: str) -> Iterator[InstanceSo
         raise InputError(reason, f"{place}.seeds")
     seeds = [] if entry.seeds is None else parse_seeds(entry.seeds, f"{place}.seeds")
     suffix = f"+{Path(entry.tiles).stem}" if entry.tiles else ""
+    tiles = _tiles(entry.tiles, folder, place)
     for own in [given | {"seed": seed} for seed in seeds] or [given]:
         changed = [n for n in defaults if own.get(n, defaults[n]) != defaults[n]]
         settings = tuple((name, text(value)) for name, value in own.items())
         name = "-".join([entry.name, *(f"{n}={text(own[n])}" for n in changed)]) + suffix
-        yield InstanceSource(
-            name, family=entry.name, settings=settings, tiles=_tiles(entry.tiles, folder)
-        )
+        yield InstanceSource(name, family=entry.name, settings=settings, tiles=tiles)

@@ -503,6 +503,12 @@ def read_onnx(
     return network.graph
 
 
+def check_training(training: str | None) -> None:
+    """Refuse an optimiser that there is not."""
+    if training is not None and training not in STATES:
+        raise InputError(f"there is no training {training!r}; allowed: {', '.join(STATES)}")
+
+
 def read_network(
     path: str | Path,
     attractions: str | Path | None = None,
@@ -529,8 +535,7 @@ def read_network(
     Raises ``InputError`` if a file cannot be read, a dimension remains open, a shape cannot be
     inferred, or a node does not fit its operands.
     """
-    if training is not None and training not in STATES:
-        raise InputError(f"there is no training {training!r}; allowed: {', '.join(STATES)}")
+    check_training(training)
     values = read_attractions(attractions)
     model = load_model(path)
     kind = "from an ONNX network" if training is None else f"{training} step of an ONNX network"
