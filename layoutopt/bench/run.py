@@ -150,7 +150,7 @@ def plan(
     for suite in suites:
         for source in suite.sources:
             which = identity(source, version)
-            asked = [solve for solve in suite.solves if (which, solve) not in wanted]
+            asked = [solve for solve in suite.solves_of(source) if (which, solve) not in wanted]
             wanted |= dict.fromkeys((which, solve) for solve in asked)
             graph = hashes.get(which)
             left = tuple(

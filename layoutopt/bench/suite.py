@@ -21,6 +21,7 @@ from layoutopt.bench.job import InstanceSource, Solve
 from layoutopt.generate.families import parameters, text
 from layoutopt.io.instance import tile_memory
 from layoutopt.network.files import SUFFIXES as NETWORK_SUFFIXES
+from layoutopt.network.files import is_network
 from layoutopt.reading import SUFFIXES
 from layoutopt.tiles.memory import PRESETS
 
@@ -45,7 +46,7 @@ class SuiteEntry(Struct, frozen=True, forbid_unknown_fields=True):
     name: str = ""
     description: str = ""
     instances: tuple[str, ...] = ()
-    solvers: Annotated[tuple[str, ...], Meta(min_length=1)] = DEFAULT_SOLVERS
+    solvers: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
     time_limit: Seconds = 60.0
     grace: Seconds = 10.0
     gap: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
@@ -131,12 +132,25 @@ def parse_seeds(given: Seeds, place: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Suite:
-    """Instances and their solves, which are killed ``grace`` seconds after their time limits."""
+    """Instances and their solves, which are killed ``grace`` seconds after their time limits.
+
+    Without ``named`` solvers, the solves are those by :data:`DEFAULT_SOLVERS`.
+    """
 
     name: str
     sources: tuple[InstanceSource, ...]
     solves: tuple[Solve, ...]
     grace: float
+    named: bool
+
+    def solves_of(self, source: InstanceSource) -> tuple[Solve, ...]:
+        """Return the solves of an instance: of a cost network by default those by auto.
+
+        Heuristics refuse networks with rows.
+        """
+        if self.named or not is_network(Path(source.path)):
+            return self.solves
+        return tuple(solve for solve in self.solves if solve.solver == "auto")
 
 
 def read_suite(
@@ -164,21 +178,23 @@ def read_suite(
         if not sources:
             raise InputError("names no instances; give [suite] instances, or [[family]]")
         solves = tuple(_solves(suite, solvers, overrides))
-    return Suite(suite.name or path.resolve().stem, sources, solves, suite.grace)
+    name = suite.name or path.resolve().stem
+    return Suite(name, sources, solves, suite.grace, suite.solvers is not None)
 
 
 def _solves(
     suite: SuiteEntry, known: Callable[[], Collection[str]], overrides: Collection[str]
 ) -> Iterator[Solve]:
     """Yield all solves of an instance, with repetitions as far apart as possible."""
-    for i, solver in enumerate(suite.solvers):
+    solvers = suite.solvers or DEFAULT_SOLVERS
+    for i, solver in enumerate(solvers):
         if solver not in DEFAULT_SOLVERS and solver not in known():
             place = "" if "solvers" in overrides else f"suite.solvers[{i}]"
             raise InputError(f"unknown solver {solver!r}; known: {', '.join(known())}", place)
     with errors_at("" if "memory" in overrides else "suite.memory"):
         memory = None if suite.memory is None else parse_memory(suite.memory)
     seeds = parse_seeds(suite.seeds, "suite.seeds")
-    for repeat, seed, solver in product(range(suite.repeats), seeds, dict.fromkeys(suite.solvers)):
+    for repeat, seed, solver in product(range(suite.repeats), seeds, dict.fromkeys(solvers)):
         limits = suite.time_limit, suite.gap, suite.workers
         yield Solve(solver, *limits, memory, seed, repeat)
 
