@@ -223,7 +223,7 @@ def command(
         if report.rows:
             say(summary_table(report.rows))
     if report.interrupted:
-        note(f"layoutopt: interrupted; results are in {store}, the same command continues")
+        note(f"layoutopt: results are in {store}, the same command continues")
         return SIGNALLED + signal.SIGINT
     return 0
 
