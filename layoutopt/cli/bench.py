@@ -381,6 +381,9 @@ def diff(
         rows = Filters(solver, instance).rows(store)
         with errors_at(file=str(store)):
             sides.append(side(rows, one, other))
+    if after is None and sides[0] == sides[1]:
+        reason = "is compared with itself; give a second store, or --version or --machine twice"
+        raise InputError(reason, file=str(before))
     say(change_table(difference(sides[0], sides[1], noise or NOISE)))
     return 0
 
