@@ -98,6 +98,7 @@ def random_graph(
     sources share locations by ``mappings``, and a share of the sinks is ``empty``.
     """
     at_least(1, elements=elements)
+    at_least(0, ops=ops, pairs=pairs)
     if not 0 <= empty <= 1:
         raise InputError(f"empty is {empty}; it must be from 0 to 1")
     return _Grower(seed, elements, barriers, negative, mappings, empty).grow(ops, pairs)
