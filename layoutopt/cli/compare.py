@@ -54,15 +54,19 @@ def command(
     By default auto and greedy0.  "to best bound" is the gap to the best bound that any of them
     proved; "loss" is relative to the best score.
     """
+    from layoutopt.network.files import is_network
+
     search.begin()
     files = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
+    of_costs = any(map(is_network, instances))
+    if html is None and of_costs:
+        del files["--html"]  # what -o may not stand for
     read = [*instances, *reading.files]
     outputs = OutputFiles(files, overwrite, search.quiet, output, read)
     from layoutopt.base.limits import Stopped
-    from layoutopt.network.files import is_network
 
-    if any(map(is_network, instances)):
-        others = {"pairs": pairs, "barriers": barriers, "html": files["--html"]} | vars(reading)
+    if of_costs:
+        others = {"pairs": pairs, "barriers": barriers, "html": html} | vars(reading)
         from layoutopt.cli.networks import compare_networks, refuse
 
         for path in instances:

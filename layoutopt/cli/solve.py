@@ -205,9 +205,11 @@ def command(
     questions.check(fixed)
     files = {"--json": json, "--html": html, "--certificate": certificate}
     files["--sweep-csv"] = questions.sweep_csv
+    if html is None and all(map(is_network, instances)):
+        del files["--html"]  # what -o may not stand for
     options.place_output(output, files)
     every = _placed(files, instances, overwrite, search.quiet, reading)
-    others = {"fixed": fixed, "html": files["--html"], "barriers": barriers}
+    others = {"fixed": fixed, "html": files.get("--html"), "barriers": barriers}
     others |= vars(reading) | vars(questions)
 
     def solve(instance: Path, outputs: OutputFiles) -> Answer:
