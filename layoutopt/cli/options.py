@@ -105,6 +105,19 @@ def group(**settings: Any) -> typer.Typer:
 class Command(TyperCommand):
     """A command whose usage line shows arguments as ``INSTANCE [RESULT]``."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse a command line; errors tell the command that refuses, and the refused value."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            given: Any = error
+            given.ctx = getattr(error, "ctx", None) or ctx
+            if hasattr(given.__cause__, "errors"):  # of Pydantic, which checks values
+                told = given.__cause__.errors()[0]
+                words = told["msg"].removeprefix("Value error, ").partition(", unable to")[0]
+                given.message = words.replace("Input should", f"{told['input']!r} must", 1)
+            raise
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the usage line after the command's name."""
         pieces = ["[OPTIONS]"]
