@@ -54,17 +54,14 @@ def command(
     By default auto and greedy0.  "to best bound" is the gap to the best bound that any of them
     proved; "loss" is relative to the best score.
     """
+    from layoutopt.base.limits import Stopped
     from layoutopt.network.files import is_network
 
     search.begin()
-    files = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
     of_costs = any(map(is_network, instances))
-    if html is None and of_costs:
-        del files["--html"]  # what -o may not stand for
-    read = [*instances, *reading.files]
-    outputs = OutputFiles(files, overwrite, search.quiet, output, read)
-    from layoutopt.base.limits import Stopped
-
+    page = {} if of_costs and html is None else {"--html": html}
+    files = {"--json": json, "--csv": csv, "--markdown": markdown, **page}
+    outputs = OutputFiles(files, overwrite, search.quiet, output, [*instances, *reading.files])
     if of_costs:
         others = {"pairs": pairs, "barriers": barriers, "html": html} | vars(reading)
         from layoutopt.cli.networks import compare_networks, refuse

@@ -203,10 +203,9 @@ def command(
 
     search.begin()
     questions.check(fixed)
-    files = {"--json": json, "--html": html, "--certificate": certificate}
-    files["--sweep-csv"] = questions.sweep_csv
-    if html is None and all(map(is_network, instances)):
-        del files["--html"]  # what -o may not stand for
+    files = {"--json": json, "--certificate": certificate, "--sweep-csv": questions.sweep_csv}
+    if html or not all(map(is_network, instances)):
+        files["--html"] = html
     options.place_output(output, files)
     every = _placed(files, instances, overwrite, search.quiet, reading)
     others = {"fixed": fixed, "html": files.get("--html"), "barriers": barriers}
