@@ -460,7 +460,8 @@ def cfn_bytes(network: Network) -> bytes:
     nodes = _named(network.nodes)
     variables = [f"  {json.dumps(name)}: {json.dumps(labels(u))}" for u, name in enumerate(nodes)]
     rows = [
-        f'  "f{k}": {{"scope": {json.dumps(scope)}, "costs": [{", ".join(map(cost, costs))}]}}'
+        f'  "f{k}": {{"scope": {json.dumps([nodes[u] for u in scope])}, '
+        f'"costs": [{", ".join(map(cost, costs))}]}}'
         for k, (scope, costs) in enumerate(functions)
     ]
     bound = f"{exact_decimal(sign * worst * network.unit):.{places}f}"
@@ -479,10 +480,11 @@ def cfn_bytes(network: Network) -> bytes:
 
 
 def _named(names: Sequence[str]) -> list[str]:
-    """Return names as toulbar2 reads them: without spaces and signs of JSON."""
-    found = [re.sub(r'[\s/#\[\]{}:,"\\]', "_", name) or "_" for name in names]
+    """Return names as toulbar2 reads them: no spaces, signs of JSON, or digits in front."""
+    found = [re.sub(r'[\s/#\[\]{}:,"\\]|^(?=[0-9])', "_", name) or "_" for name in names]
     if len(set(found)) != len(names):
-        raise InputError("two names differ in spaces or signs of JSON alone, which .cfn lacks")
+        why = "spaces, signs of JSON or a _ before a digit alone, which .cfn does not tell apart"
+        raise InputError(f"two names differ in {why}")
     return found
 
 

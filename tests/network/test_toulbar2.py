@@ -75,6 +75,20 @@ def test_every_closed_network_is_written_as_cfn(tmp_path: Path) -> None:
             assert one * unit == two * again.unit, seed
 
 
+def test_names_that_are_numbers_are_written_as_names(tmp_path: Path) -> None:
+    """Neither layoutopt nor toulbar2, which reads no digit in front, takes them for numbers."""
+    net = CostNetwork()
+    d = net.domain(["3x3", "x"])
+    for name, costs in [("a", [0, 9]), ("1", [0, 0, 9]), ("0", [9, 0])]:
+        net.node(name, net.domain(3) if len(costs) == 3 else d, costs)
+    write(net, tmp_path / "n.cfn")
+    found = solve(read(tmp_path / "n.cfn"))
+    assert (found.objective, found.labels) == (0, {"a": "_3x3", "_1": 0, "_0": "x"})
+    net.node("_0", d)
+    with pytest.raises(InputError, match="two names differ"):
+        write(net, tmp_path / "n.cfn")
+
+
 def test_what_cfn_cannot_hold_is_not_written(tmp_path: Path) -> None:
     """Rows, costs that are no decimals, and names that would become one."""
     net = CostNetwork()
