@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from layoutopt.certificate.bounds import bound
+from layoutopt.certificate.bounds import Bound, bound
 from layoutopt.certificate.pairwise import MOST_ENTRIES, Pairwise
 from layoutopt.certificate.refused import Refused, entry, listed, number, numbered
 from layoutopt.certificate.rows import Array, GroupedRows, RowGroup
@@ -374,7 +374,13 @@ def check_network(document: object, certificate: object) -> NetworkVerdict:
     certificate has ``"labels"`` and ``"objective"``, and ``"bound"`` and ``"evidence"`` for it; or
     ``"conflict"``, with ``"evidence"`` that it is infeasible.
     """
-    stated = StatedNetwork(document)
+    return check_claim(StatedNetwork(document), certificate)
+
+
+def check_claim(
+    stated: StatedNetwork, certificate: object, known: Bound | None = None
+) -> NetworkVerdict:
+    """Verify a certificate of a parsed network; ``known`` is what its evidence proves, if known."""
     claim = certificate if isinstance(certificate, dict) else {}
     if claim.get("conflict") is not None:
         if claim.get("labels") is not None or claim.get("bound") is not None:
@@ -393,7 +399,7 @@ def check_network(document: object, certificate: object) -> NetworkVerdict:
     elif claim.get("objective") is not None:
         raise Refused("an objective requires labels")
     given = stated.problem()
-    most, unverified = bound(given.pairwise, entry(claim, "evidence"))
+    most, unverified = known or bound(given.pairwise, entry(claim, "evidence"))
     proved = stated.worth(most + given.constant)
     if stated.sign * (least - proved) < 0:
         raise Refused(f"the bound {least} is claimed, but {proved} is proved"[:200])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-RATIO = re.compile("(-?[0-9]{1,4000})(?:/([0-9]{1,40}))?")
+RATIO = re.compile("(-?[0-9]{1,4300})(?:/([0-9]{1,4300}))?")
 
 
 class Refused(Exception):

@@ -16,11 +16,12 @@ import numpy as np
 from layoutopt import __version__
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
-from layoutopt.certificate.bounds import bound
+from layoutopt.certificate.bounds import Bound, bound
 from layoutopt.certificate.network import (
     NetworkProblem,
     NetworkVerdict,
     StatedNetwork,
+    check_claim,
     check_network,
 )
 from layoutopt.certificate.refused import Refused
@@ -67,18 +68,17 @@ def certify(
         "network": network.name,
         "network_hash": network_hash(network),
     }
-    document = document_of(network)
     try:
-        stated = StatedNetwork(document)
+        stated, known = StatedNetwork(document_of(network)), None
         if conflict is not None:
             claim = _refutation(stated, conflict, limits)
             if claim is None:
                 return None, "it is not proved in time that no labelling is allowed"
-            check_network(document, claim)
         elif choice is not None:
-            claim = _optimality(stated, choice.tolist(), limits, network, proof)
+            claim, known = _optimality(stated, choice.tolist(), limits, network, proof)
         else:
             return None, "there is no labelling"
+        check_claim(stated, claim, known)
     except Refused as why:
         return None, f"the network is too large for a certificate ({why})"
     return head | claim, ""
@@ -86,25 +86,26 @@ def certify(
 
 def _optimality(
     stated: StatedNetwork, labels: list[int], limits: Limits, network: Network, proof: Proof | None
-) -> dict[str, Any]:
-    """Return a claim of a labelling and a bound."""
+) -> tuple[dict[str, Any], Bound]:
+    """Return a claim of a labelling and a bound, and what its evidence proves."""
     given, cost = stated.problem(), stated.cost(labels)
     found: dict[str, Any] = {"kind": "dual"}
     if proof is not None:
         found = _steps(stated, given, network, proof)
-    most, _ = bound(given.pairwise, found)
+    proved = bound(given.pairwise, found)
     entries = sum(usage.entries for usage in network.usages)
-    if stated.worth(most + given.constant) != cost and entries <= ENTRIES:
+    if stated.worth(proved[0] + given.constant) != cost and entries <= ENTRIES:
         other = evidence(given.pairwise, _moved(stated, given, labels), limits, word=False)
-        least, _ = bound(given.pairwise, other)
-        if least < most or proof is None:
-            found, most = other, least
-    return {
+        least = bound(given.pairwise, other)
+        if least[0] < proved[0] or proof is None:
+            found, proved = other, least
+    claim = {
         "labels": labels,
         "objective": ratio(cost),
-        "bound": ratio(stated.worth(most + given.constant)),
+        "bound": ratio(stated.worth(proved[0] + given.constant)),
         "evidence": found,
     }
+    return claim, proved
 
 
 def _steps(

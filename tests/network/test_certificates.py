@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
@@ -134,6 +135,27 @@ def test_certificates_prove_what_is_best(
     if setting:
         assert {"table", "prices"} <= seen if rows else "table" in seen
         assert rows or "dual" in seen or len(setting) < 2
+
+
+def test_certificates_of_long_fractions_are_accepted() -> None:
+    """The sum of costs has more digits below the line than any of them has."""
+    ratios = [[Fraction(1000 + i, k) for i in range(2)] for k in range(90, 150)]
+    for costs in (ratios, [[Decimal("1e-41")]], [[Fraction(1, 3**99)], [10**3999]]):
+        net = CostNetwork()
+        for u, own in enumerate(costs):
+            net.node(f"n{u}", net.domain(len(own)), own)
+        found = solve(net, certificate=True)
+        assert found.certificate is not None, found.uncertified
+        assert check_certificate(net.build(), found.certificate).objective == found.objective
+
+
+def test_certificates_that_are_refused_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claims of a best labelling too are held against the network."""
+    monkeypatch.setattr(certifying, "ratio", lambda x: int(x) - 1)
+    network = draw(500)
+    certificate, lacks = certify(network, best_labels(network), None, Limits())
+    assert certificate is None
+    assert "is claimed" in lacks
 
 
 def changes(given: Any) -> Iterator[Any]:
