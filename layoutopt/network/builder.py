@@ -33,7 +33,7 @@ Number: TypeAlias = int | Fraction | Decimal | float
 Label: TypeAlias = int | str
 """A label's number or its name."""
 
-DIGITS = 4000  # most digits of a number; Python writes no integers of more than 4300
+DIGITS = 4000  # most digits of a number; sums may have more, see `Network`
 LARGEST = 10**DIGITS
 
 CostRows: TypeAlias = Sequence[Sequence[Number | None]]

@@ -34,6 +34,9 @@ Array: TypeAlias = NDArray[Any]
 
 Sense: TypeAlias = Literal["min", "max"]
 
+DIGITS = 4300  # most digits of a number that Python writes
+LARGEST = 10**DIGITS
+
 
 @dataclass(frozen=True)
 class Domain:
@@ -148,6 +151,8 @@ class Usage:
             high=_limits(self.high),
             unit=_unit(self.unit),
         )
+        limits = max((abs(x) for x in (*self.low, *self.high) if x is not None), default=0)
+        _check_digits("amounts", limits + int(np.abs(self.amounts).sum()), self.unit)
 
     @property
     def rows(self) -> int:
@@ -342,6 +347,7 @@ class Network:
         for i in np.flatnonzero(wrong & (one != two))[:1]:
             raise InputError(f"{self._edge(self.ties, i)} are tied but have different labels")
         self._check_tables()
+        _check_digits("costs", abs(self.constant) + self.total(), self.unit)
 
     def _check_labels(self, what: str, at: Array) -> None:
         node, label = at.T
@@ -501,9 +507,9 @@ class Network:
 
     def total(self) -> int:
         """Return the sum of all absolute costs in units, with the largest of each edge's table."""
-        most = [max(map(abs, np.unique(table.costs).tolist()), default=0) for table in self.tables]
+        most = [int(np.abs(table.costs).max(initial=0)) for table in self.tables]
         times: list[int] = np.bincount(self.table_of, minlength=len(most)).tolist()
-        own = _sum(np.abs(self.costs)) + _sum(np.abs(self.equal_costs))
+        own = int(np.abs(self.costs).sum()) + int(np.abs(self.equal_costs).sum())
         return own + sum(t * m for t, m in zip(times, most, strict=True))
 
     @cached_property
@@ -623,6 +629,12 @@ def _repeated(pairs: Array) -> Array:
     """Return the pairs of numbers that are there again."""
     ordered = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     return np.asarray(ordered[1:][(ordered[1:] == ordered[:-1]).all(axis=1)])
+
+
+def _check_digits(what: str, total: int, unit: Fraction) -> None:
+    """Refuse numbers whose sums have more digits than Python writes."""
+    if max(total * unit.numerator, unit.denominator) >= LARGEST:
+        raise InputError(f"{what} of more than {DIGITS:,} digits, when added up, are not allowed")
 
 
 def _range(scaled: Sequence[Any]) -> str:
