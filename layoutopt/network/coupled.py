@@ -157,7 +157,7 @@ class _Solver:
         """Take any allowed labelling, if dual ascent without tables soon finds one."""
         free = replace(self.network, table_edges=no_pairs(), table_of=no_numbers(), tables=())
         work, limits = work_of(free, Unlimited()), Limits(time.monotonic() + ANY)
-        with suppress(TimeoutError):  # it ends with the first one that is taken
+        with suppress(TimeoutError, OverflowError):  # it ends with the first one that is taken
             ascent = RowAscent(work, RowSet.of(free).one_sided(work), limits)
             ascent.run(limits, lambda labels: -inf if self.take(labels) else inf, inf, ANY_STEPS)
 
@@ -261,9 +261,9 @@ class _Solver:
         """
         limits = self.limits if most is None else self.limits.silent()
         limits.report("relaxation of rows", self.worth)
-        if work.size() >= LARGEST:
-            return None
         single = rows.one_sided(work)
+        if work.size() >= LARGEST or max(single.room, default=0) >= 2**900:
+            return None
         linear = most is None and work.cells() <= CELLS
         if linear:
             found = self._relaxed(work, single)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import signal
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ from layoutopt.base import limits as base_limits
 from layoutopt.base.limits import Progress
 from layoutopt.network import CostNetwork, solve
 from layoutopt.network import coupled as coupling
+from layoutopt.network.costs import reductions
 from layoutopt.network.forms import merge_ties
+from layoutopt.network.network import CostTable
 from layoutopt.network.pipeline import WHY
 from layoutopt.network.solvers import cpsat
 from layoutopt.network.solvers.programme import ProgrammeResult
@@ -55,6 +59,38 @@ def test_answers_keep_rows(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(coupling, "find_spec", lambda _: None)
     for first in (0, 50):
         _agree(first, rows=True)
+
+
+def test_numbers_that_no_double_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Costs and amounts of 311 digits are added up exactly, beside forbidden ones too."""
+    monkeypatch.setattr(coupling, "BRANCHES", 0)
+    monkeypatch.setattr(reductions, "WIDE", 1)
+    for seed in range(120):
+        small, cost, used = draw(seed, rows=seed % 3 > 0), 10 ** (310 * (seed % 3 < 2)), 10**310
+        network = replace(
+            small,
+            costs=small.costs.astype(object) * cost,
+            equal_costs=small.equal_costs.astype(object) * cost,
+            tables=[CostTable(x.costs.astype(object) * cost, x.allowed) for x in small.tables],
+            constant=small.constant * cost,
+            usages=[
+                replace(
+                    usage,
+                    amounts=usage.amounts.astype(object) * used,
+                    low=[None if x is None else x * used for x in usage.low],
+                    high=[None if x is None else x * used for x in usage.high],
+                )
+                for usage in small.usages
+            ],
+        )
+        wanted, found = best(small), solve(network)
+        assert found.infeasible == (wanted is None), seed
+        assert wanted is None or found.cost == found.least == wanted * cost, seed
+    net = CostNetwork()
+    nodes = [net.node(name, net.domain(3)) for name in "abcd"]
+    for k, (u, v) in enumerate(combinations(nodes, 2)):
+        net.table(u, v, [[(i * j + k * i) % 5 * 10**310 + j for j in range(3)] for i in range(3)])
+    assert solve(net).cost == best(net.build())
 
 
 @pytest.mark.parametrize("share", [0.02, 0.9])

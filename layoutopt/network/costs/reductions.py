@@ -118,7 +118,9 @@ def _thin(work: Work, u: int, moves: Moves) -> bool:
     free = {v for v in work.near[u] if len(work.costs[v]) <= 2 and v not in work.held}
     before = own.count(inf)
     labels = work.labels(u)
-    hopeful = _hopeful(work, u, labels) if len(labels) > WIDE and not free else None
+    hopeful = None
+    if len(labels) > WIDE and not free and work.never is inf:
+        hopeful = _hopeful(work, u, labels)
     for k, i in enumerate(labels):
         others = labels if hopeful is None else [labels[n] for n in hopeful[k].nonzero()[0]]
         for j in others:
@@ -170,7 +172,7 @@ def _change(work: Work, u: int, i: int, j: int, free: set[int], moves: Moves) ->
                     ]
                     here = min([here, *answers])
                 worst = max(worst, here)
-        total += worst
+        total = total + worst if worst > -inf else worst
         if abs(total) == inf:  # neighbours forbid the one label or the other
             break
     return total
@@ -186,7 +188,7 @@ def _moving(work: Work, u: int, v: int, m: int, n: int, moves: Moves) -> Cost:
         known = moves[v, m, n] = (finite, endless, shares)
     finite, endless, shares = known
     if endless > (shares[u] == inf):
-        return inf
+        return work.never
     mine = shares[u] if shares[u] < inf else 0
     return work.costs[v][n] - work.costs[v][m] + finite - mine
 

@@ -38,12 +38,22 @@ class Infeasible(Exception):
     """Some node has no label left."""
 
 
+class _Infinity(float):
+    """Infinity whose sums with integers of any size are exact; Python's own fails from 2^1024."""
+
+    def __add__(self, other: float) -> _Infinity:
+        return self
+
+    __radd__ = __sub__ = __mul__ = __add__
+
+
 class Work:
     """A problem, or a part of one, to be changed in place."""
 
-    def __init__(self, costs: list[list[Cost]]) -> None:
-        # Labels keep their numbers; those that are out of the question cost `inf`.
-        self.costs = costs
+    def __init__(self, costs: list[list[Cost]], never: float = inf) -> None:
+        # Labels keep their numbers; those that are out of the question cost `never`: `inf`, or an
+        # infinity that is slower, but adds up with larger integers than doubles hold.
+        self.costs, self.never = costs, never
         # For each node its neighbours' tables, seen from its own side.
         self.near: list[dict[int, Table]] = [{} for _ in costs]
         self.gone = [False] * len(costs)  # whether each node has left
@@ -57,7 +67,7 @@ class Work:
 
     def copy(self) -> Work:
         """Return a copy of the nodes that are left; tables are shared."""
-        twin = Work([list(own) for own in self.costs])
+        twin = Work([list(own) for own in self.costs], self.never)
         twin.near = [dict(tables) for tables in self.near]
         twin.gone = list(self.gone)
         twin.order = list(self.order)
@@ -132,7 +142,7 @@ class Work:
 
     def forbid(self, u: int, label: int) -> None:
         """Take a label away from a node; raise ``Infeasible`` if it was its last one."""
-        self.costs[u][label] = inf
+        self.costs[u][label] = self.never
         self.shrunk.add(u)
         if min(self.costs[u]) == inf:
             raise Infeasible
@@ -187,12 +197,13 @@ def work_of(network: Network, limits: Limits) -> Work:
     Raises ``Infeasible`` if all labels of a node are forbidden, and ``TimeoutError`` if time is up.
     """
     ends = np.cumsum([0, *network.sizes.tolist()])
+    never = inf if network.total() < 2**1000 else _Infinity(inf)
     flat = np.zeros(ends[-1], object)
     flat[ends[network.cost_at[:, 0]] + network.cost_at[:, 1]] = network.costs
-    flat[ends[network.banned[:, 0]] + network.banned[:, 1]] = inf
+    flat[ends[network.banned[:, 0]] + network.banned[:, 1]] = never
     listed = flat.tolist()
     costs: list[list[Cost]] = [listed[a:b] for a, b in pairwise(ends.tolist())]
-    work = Work(costs)
+    work = Work(costs, never)
     work.constant = network.constant
     if any(min(own) == inf for own in costs):
         raise Infeasible
@@ -204,7 +215,7 @@ def work_of(network: Network, limits: Limits) -> Work:
         if table.allowed is not None:
             allowed = table.allowed.tolist()
             rows = [
-                [x if ok else inf for x, ok in zip(row, oks, strict=True)]
+                [x if ok else never for x, ok in zip(row, oks, strict=True)]
                 for row, oks in zip(rows, allowed, strict=True)
             ]
         tables.append(tuple(map(tuple, rows)))
@@ -231,7 +242,7 @@ def split(work: Work) -> list[tuple[Work, list[int]]]:
     for root in work.left():
         if place[root] < 0:
             nodes = reached([root], work.near.__getitem__)
-            part = Work([list(work.costs[u]) for u in nodes])
+            part = Work([list(work.costs[u]) for u in nodes], work.never)
             for k, u in enumerate(nodes):
                 place[u] = k
             for k, u in enumerate(nodes):
