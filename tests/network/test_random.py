@@ -14,7 +14,7 @@ from layoutopt.base import limits as base_limits
 from layoutopt.base.limits import Progress
 from layoutopt.network import CostNetwork, solve
 from layoutopt.network import coupled as coupling
-from layoutopt.network.costs import reductions
+from layoutopt.network.costs import reductions, work
 from layoutopt.network.forms import merge_ties
 from layoutopt.network.network import CostTable
 from layoutopt.network.pipeline import WHY
@@ -91,6 +91,30 @@ def test_numbers_that_no_double_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     for k, (u, v) in enumerate(combinations(nodes, 2)):
         net.table(u, v, [[(i * j + k * i) % 5 * 10**310 + j for j in range(3)] for i in range(3)])
     assert solve(net).cost == best(net.build())
+
+
+def test_time_is_up_before_tables_are_in_normal_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound holds, though tables still have negative costs, and a labelling is returned."""
+    monkeypatch.setattr(work, "OVERTIME", -1)
+    for seed in range(200):
+        network = draw(seed, rows=seed % 4 == 0)
+        wanted, sign = best(network), -1 if network.sense == "max" else 1
+        found = solve(network, time_limit=0)
+        assert not (found.infeasible and wanted is not None), seed
+        assert found.least is None or wanted is None or sign * (wanted - found.least) >= 0, seed
+        assert found.cost is not None or wanted is None or network.usages, seed
+
+
+def test_large_tables_keep_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No edge is brought to normal form once time is up for as long as that may take."""
+    monkeypatch.setattr(work, "OVERTIME", -1)
+    monkeypatch.setattr(work, "normalise", lambda *_: pytest.fail("time is up"))
+    net = CostNetwork()
+    nodes = [net.node(name, net.domain(9)) for name in "abcdef"]
+    for u, v in combinations(nodes, 2):
+        net.table(u, v, [[abs(i - j - 1) - 7 for i in range(9)] for j in range(9)])
+    found = solve(net, time_limit=0)
+    assert (found.status, found.bound, found.stopped) == ("feasible", -7 * 15, "time limit")
 
 
 @pytest.mark.parametrize("share", [0.02, 0.9])

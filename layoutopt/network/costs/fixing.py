@@ -7,19 +7,12 @@ bound and the best labelling is in none that costs less.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from math import inf
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.costs.work import Cost, Work, level, normalise_all
+from layoutopt.network.costs.work import Cost, Work, level, normalise_all, overtime
 from layoutopt.network.solvers.pairwise import Message
-
-OVERTIME = 1.0
-"""Seconds that an exact bound, in processor time, or a labelling may take when time is up."""
-
-POLLED = 64
-"""Edges after which limits are looked at."""
 
 
 def tighten(
@@ -34,13 +27,7 @@ def tighten(
     ``scale`` of its units make one; ``labels`` are those of each node that is left that messages
     speak of.  Raises ``TimeoutError`` if time has been up for longer than ``OVERTIME``.
     """
-    late, waiting = time.process_time() + OVERTIME, 0
-
-    def stop() -> bool:
-        nonlocal waiting
-        waiting = waiting - 1 if waiting else POLLED
-        return waiting == POLLED and limits.over and time.process_time() > late
-
+    stop = overtime(limits)
     tight = work.copy()
     tight.constant *= scale
     nodes = work.left()

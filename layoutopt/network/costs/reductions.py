@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.costs.work import Cost, Infeasible, Table, Work, normalise, normalise_all
+from layoutopt.network.costs.work import (
+    Cost,
+    Infeasible,
+    Table,
+    Work,
+    normalise,
+    normalise_all,
+    overtime,
+)
 from layoutopt.network.elimination import Factor, minimise, narrow_order
 
 LARGEST = 2**18
@@ -272,11 +280,20 @@ RULES: tuple[tuple[Rule, ...], ...] = ((renormalise, settle, alone, leaf, betwee
 
 
 def reduce(work: Work, limits: Limits) -> None:
-    """Reduce a problem until no rule applies, or time is up.
+    """Reduce a problem until no rule applies, or time is up, perhaps before it is in normal form.
 
     Raises ``Infeasible`` if no labelling is allowed.
     """
-    normalise_all(work)
+    work.below = 0
+    try:
+        normalise_all(work, overtime(limits))
+    except TimeoutError:
+        least: dict[int, int] = {}
+        for _, _, table in work.edges():
+            if id(table) not in least:
+                least[id(table)] = int(min(0, *map(min, table)))
+            work.below += least[id(table)]
+        return
     touched = work.left()
     while touched and not limits.over:
         apply(work, limits, touched)

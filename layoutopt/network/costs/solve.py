@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutopt.base.errors import InputError, InternalError, SizeError
 from layoutopt.base.limits import Limits, Stopped, SumOfParts, Unlimited, available_memory
-from layoutopt.network.costs.fixing import OVERTIME, forbid, outlook, tighten
+from layoutopt.network.costs.fixing import forbid, outlook, tighten
 from layoutopt.network.costs.local_search import Neighbourhoods, part_of, polish, tabu_search
 from layoutopt.network.costs.reductions import (
     NEVER,
@@ -25,7 +25,15 @@ from layoutopt.network.costs.reductions import (
     reduce,
     settle,
 )
-from layoutopt.network.costs.work import Cost, Infeasible, Work, level, split, work_of
+from layoutopt.network.costs.work import (
+    OVERTIME,
+    Cost,
+    Infeasible,
+    Work,
+    level,
+    split,
+    work_of,
+)
 from layoutopt.network.cuts import two_labels
 from layoutopt.network.elimination import branch_and_bound
 from layoutopt.network.network import CostAnswer, Network, Proof
@@ -129,7 +137,7 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
     """
     reduce(work, limits)
     labels = [0] * len(work.costs)
-    whole, over, bound = True, False, work.constant
+    whole, over, bound = True, False, work.constant + work.below
     hard = []
     for part, nodes in split(work):
         level(part)

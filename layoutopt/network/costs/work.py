@@ -11,6 +11,7 @@ So all that the way back needs is the order in which nodes left.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
@@ -59,6 +60,7 @@ class Work:
         self.gone = [False] * len(costs)  # whether each node has left
         self.order: list[int] = []  # the nodes that have left, first ones first
         self.constant: int = 0  # what is paid whatever the other nodes choose
+        self.below: int = 0  # sum of what tables hold below 0, if there was no time to move it
         self.shrunk: set[int] = set()  # nodes that lost a label since their edges were looked at
         # Nodes that may not choose freely: they leave only with their last label, and no label of
         # theirs stands in for another.
@@ -71,7 +73,7 @@ class Work:
         twin.near = [dict(tables) for tables in self.near]
         twin.gone = list(self.gone)
         twin.order = list(self.order)
-        twin.constant = self.constant
+        twin.constant, twin.below = self.constant, self.below
         twin.shrunk = set(self.shrunk)
         twin.held = self.held
         return twin
@@ -163,8 +165,8 @@ class Work:
         return total
 
     def bound(self) -> int:
-        """Return a lower bound, if no table holds a negative cost."""
-        return self.constant + sum(int(min(self.costs[u])) for u in self.left())
+        """Return a lower bound, if no table holds a negative cost but those in ``below``."""
+        return self.constant + self.below + sum(int(min(self.costs[u])) for u in self.left())
 
     def size(self) -> int:
         """Return the sum of the largest absolute costs of all nodes and edges."""
@@ -305,6 +307,25 @@ def _rows_moved(work: Work, u: int, table: Table, other: Sequence[Cost]) -> list
                 row = tuple([x - least for x in row])
         rows.append(row)
     return rows
+
+
+OVERTIME = 1.0
+"""Seconds that normal form, in processor time, or a labelling may take when time is up."""
+
+POLLED = 64
+"""Edges after which limits are looked at."""
+
+
+def overtime(limits: Limits) -> Callable[[], bool]:
+    """Return a function that tells whether time has been up for longer than ``OVERTIME``."""
+    late, waiting = time.process_time() + OVERTIME, 0
+
+    def stop() -> bool:
+        nonlocal waiting
+        waiting = waiting - 1 if waiting else POLLED
+        return waiting == POLLED and limits.over and time.process_time() > late
+
+    return stop
 
 
 def normalise_all(work: Work, stop: Callable[[], bool] | None = None) -> None:
