@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutopt import __version__
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.numbers import counted, exact, exact_decimal, ratio, relative, seconds
 from layoutopt.base.table import Table
 from layoutopt.cli import options
@@ -86,6 +86,7 @@ def _certificate(found: Solution, outputs: OutputFiles) -> bytes | None:
 def _labels(path: Path, network: Network) -> list[int]:
     """Return the labels of a network's solution file."""
     from layoutopt.io.solution import read_solution
+    from layoutopt.network.pipeline import started
 
     labels = read_solution(path).labels
     if labels is None:
@@ -93,6 +94,8 @@ def _labels(path: Path, network: Network) -> list[int]:
     if len(labels) != len(network):
         reason = f"has {len(labels)} labels, the network has {counted(len(network), 'node')}"
         raise InputError(reason, "$.labels", str(path))
+    with errors_at("$.labels", str(path)):
+        started(network, labels)
     return labels
 
 

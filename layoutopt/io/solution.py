@@ -11,10 +11,11 @@ from msgspec import Meta, Struct
 
 from layoutopt import __version__
 from layoutopt.base import files
+from layoutopt.base.errors import errors_at
 from layoutopt.base.numbers import exact_decimal
 from layoutopt.base.result import Status
 from layoutopt.io.instance import PATTERN
-from layoutopt.network.document import Known, exact, written
+from layoutopt.network.document import Known, exact_number, written
 from layoutopt.network.pipeline import Solution
 
 FORMAT = "layoutopt/solution/1"
@@ -44,9 +45,10 @@ class SolutionDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return the claimed answer, with exact numbers."""
         numbers = {"objective": self.objective, "bound": self.bound}
         known = {
-            key: None if x is None else exact([x], f"$.{key}")[0] for key, x in numbers.items()
+            key: None if x is None else exact_number(x, f"$.{key}") for key, x in numbers.items()
         }
-        return {"status": str(self.status), "labels": self.labels, **known}
+        more = {"labels": self.labels, "names": self.names, "gap": self.gap}
+        return {"status": str(self.status), **more, **known}
 
 
 def solution_document(
@@ -88,4 +90,7 @@ def read_solution(path: str | Path) -> SolutionDocument:
     """Read a solution, packed with gzip if its name ends in ``.gz``."""
     decoder = msgspec.json.Decoder(SolutionDocument, float_hook=exact_decimal)
     raw = files.read_bytes(files.named(path))
-    return files.decode(decoder, raw, str(path), {".format": [FORMAT], ".status": [*Status]})
+    found = files.decode(decoder, raw, str(path), {".format": [FORMAT], ".status": [*Status]})
+    with errors_at(file=str(path)):
+        found.answer()
+    return found

@@ -16,6 +16,7 @@ import numpy as np
 from layoutopt import __version__
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import relative
 from layoutopt.certificate.bounds import Bound, bound
 from layoutopt.certificate.network import (
     NetworkProblem,
@@ -202,8 +203,9 @@ def check_answer(
     """Return what is wrong with an answer to a network; nothing if nothing is.
 
     The answer has ``"status"``, ``"objective"``, ``"bound"`` (exact numbers or ``None``) and
-    ``"labels"`` (a number for each node, or ``None``).  The labels must be allowed and cost what it
-    says, its status must follow from objective and bound, and a verdict must prove all of it.
+    ``"labels"`` (a number for each node, or ``None``), perhaps ``"names"`` of labels by node, and
+    ``"gap"``.  The labels must be allowed, be called and cost what it says, its status and gap must
+    follow from objective and bound, and a verdict must prove all of it.
     """
     status, labels = str(answer.get("status")), answer.get("labels")
     objective, least = (_exact(answer.get(key)) for key in ("objective", "bound"))
@@ -227,6 +229,15 @@ def check_answer(
         return "the result says infeasible, but its labels are allowed"
     if status not in (known, "infeasible"):
         return f"the status is {status!r}, labels and bound make it {known!r}"
+    names: dict[str, str | int] = {}
+    if labels is not None:
+        each = enumerate(zip(network.nodes, chosen.tolist(), strict=True))
+        names = {name: network.label_name(u, label) for u, (name, label) in each}
+    if answer.get("names") and answer["names"] != names:
+        return "the names in the result are not those of the labels"
+    gap = None if cost is None or least is None else relative(abs(cost - least), cost)
+    if answer.get("gap") is not None and answer["gap"] != gap:
+        return f"the gap is {gap}, the result says {answer['gap']}"
     return "" if verdict is None else _unproved(verdict, status, objective, least, sign)
 
 
