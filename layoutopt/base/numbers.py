@@ -201,7 +201,7 @@ def seconds(value: float | None, digits: int = 2) -> str:
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
-def ratio(value: float | None, whole: Decimal | float | None = None) -> str:
+def ratio(value: float | None, whole: Number | None = None) -> str:
     """Format a ratio in percent; ``-`` if unknown, or if its denominator ``whole`` alone is 0."""
     if value is None or (value != 0 and whole == 0):
         return "-"

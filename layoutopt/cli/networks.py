@@ -213,9 +213,9 @@ def _fitting(network: Network, heuristics: Sequence[str]) -> Sequence[str]:
 def _rows(name: str, found: Sequence[Solution], no_seconds: bool) -> Iterator[list[str]]:
     best = _best_bound(found)
     for x in found:
-        numbers = [exact(x.objective), exact(x.bound), ratio(x.gap), ratio(_left(x, best))]
+        gaps = [ratio(gap, x.objective) for gap in (x.gap, _left(x, best))]
         spent = "-" if no_seconds else seconds(x.seconds)
-        yield [name, x.solver, str(x.status), *numbers, spent]
+        yield [name, x.solver, str(x.status), exact(x.objective), exact(x.bound), *gaps, spent]
 
 
 def _csv_rows(name: str, found: Sequence[Solution], no_seconds: bool) -> Iterator[list[object]]:

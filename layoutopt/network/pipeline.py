@@ -159,7 +159,7 @@ class Solution(Answer, Shown):
             ("status", f"{self.status}{why}"),
             ("objective", f"{exact(self.objective)} ({best} is best)"),
             ("bound", exact(self.bound)),
-            ("gap", ratio(self.gap)),
+            ("gap", ratio(self.gap, self.objective)),
             ("solver", self.solver),
             ("seconds", written_seconds(self.seconds)),
         ]
