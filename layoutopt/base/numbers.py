@@ -257,6 +257,8 @@ def _parse(value: object) -> Decimal:
         return Decimal(int(value))
     if isinstance(value, Fraction):
         return _from_fraction(value)
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        raise ValueError  # Python reads 1_0 as 10
     if isinstance(value, str | Real):  # str() of a float is its shortest decimal
         return Decimal(str(value))
     raise TypeError

@@ -326,7 +326,7 @@ class _Numbers:
         """Return the next word as a whole number in a range."""
         word = self.word()
         try:
-            number = int(word)
+            number = int(word if re.fullmatch("[+-]?[0-9]+", word) else "")
         except ValueError:
             raise InputError(f"{what} must be a whole number, got {word[:40]!r}") from None
         if (low is not None and number < low) or (high is not None and number > high):
