@@ -96,7 +96,8 @@ class CostNetwork:
                 or unit <= 0
             ):
                 raise InputError(f"unit must be a positive number, got {unit!r}")
-            self._step = Fraction(unit if isinstance(unit, Rational | Decimal) else float(unit))
+            whole = isinstance(unit, Rational | Decimal)
+            self._step = Fraction(unit if whole else repr(float(unit)))
         self._domains: dict[int, Domain] = {}
         self._nodes: dict[str, tuple[int, Domain]] = {}
         self._costs: dict[tuple[int, int], Fraction | int] = {}
@@ -445,6 +446,8 @@ class CostNetwork:
         if edges is None:
             return net
         if _has(edges, "equal"):
+            if extra := [x for x in ("u_label", "v_label", "cost") if _has(edges, x)]:
+                raise InputError(f"edges have either column 'equal' or {extra[0]!r}, got both")
             for u, v, cost in _columns(edges, "u", "v", "equal"):
                 net.equal(str(u), str(v), cost)
             return net

@@ -400,7 +400,8 @@ def started(network: Network, start: Mapping[str, Label] | Sequence[int]) -> Arr
         numbers = []
         for u, name in enumerate(network.nodes):
             label, names = start[name], network.domain(u).names
-            numbers.append(names.index(label) if label in names else label)
+            named = isinstance(label, str) and label in names
+            numbers.append(names.index(label) if named else label)
     else:
         numbers = listed(start, "the labelling to begin with")
     if len(numbers) != len(network):
