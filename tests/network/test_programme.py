@@ -6,10 +6,12 @@ import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.errors import OptionError
 from layoutopt.base.limits import Limits
 from layoutopt.network.solvers import cpsat, highs
@@ -139,6 +141,20 @@ def test_a_start_and_a_known_limit_change_nothing() -> None:
         assert found.bound == optimum
         below = cpsat.solve(given, Limits(), most=-(10**6))
         assert below.infeasible  # the limit is believed
+
+
+@pytest.mark.cpsat
+def test_its_own_limit_of_time_is_the_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked to stop in time; where its own limit ends its first steps, OR-Tools aborts."""
+    seen: list[float] = []
+
+    def watch(solve: Any, stop: Any, limits: Limits) -> Any:
+        seen.append(stop.__self__.parameters.max_time_in_seconds - limits.left)
+        return run_stoppable(solve, stop, limits)
+
+    monkeypatch.setattr(cpsat, "run_stoppable", watch)
+    assert cpsat.solve(random_programme(1), Limits().within(60)).bound is not None
+    assert seen[0] > 4
 
 
 def test_relaxation() -> None:

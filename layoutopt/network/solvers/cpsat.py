@@ -19,6 +19,9 @@ from layoutopt.base.limits import Limits
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.programme import OPEN, Found, Programme, ProgrammeResult
 
+LATEST = 5.0
+"""Seconds after the deadline when a search ends that did not stop when it was asked to."""
+
 
 def solve_programme(
     given: Programme,
@@ -106,7 +109,9 @@ def _configure(parameters: Any, limits: Limits, gap: float) -> None:
     parameters.catch_sigint_signal = False
     parameters.relative_gap_limit = gap
     if limits.left < float("inf"):
-        parameters.max_time_in_seconds = limits.left
+        # OR-Tools 9.15 may abort the process where its own limit ends it early in presolve, so
+        # ``run_stoppable`` asks it to stop, and this limit is later.
+        parameters.max_time_in_seconds = limits.left + LATEST
     if limits.counted < float("inf"):
         parameters.max_deterministic_time = max(limits.counted, 0.0)
 
