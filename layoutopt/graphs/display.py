@@ -13,18 +13,15 @@ import numpy as np
 from msgspec.structs import asdict
 
 from layoutopt.base import numbers
-from layoutopt.base.errors import errors_at
 from layoutopt.base.numbers import more, number, unique
 from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.base.table import Part, Table, Words
 from layoutopt.graphs.locations import (
     TILE,
     Locations,
-    checked_array,
-    checked_pieces,
+    checked_layouts,
     flow,
     hook_of,
-    layout_sink,
     layouts_in,
 )
 from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size, type_name
@@ -292,7 +289,7 @@ def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int])
     laid, place = layouts is not None, {t: i for i, t in enumerate(chosen)}
     numbers = Locations(graph) if graph.tile_memory is None else _Tiles(graph, laid)
     counted = [t for t in chosen if laid or size(graph.shapes[t]) <= CELLS]
-    given = _given(numbers, layouts or {})
+    given = checked_layouts(numbers, layouts or {})
     where = _locations(numbers, given, counted)
     shown = {t: where[t] for t in _drawn_as_grids(graph, where)}
     unknown = _depending_on_sinks(graph) if layouts is None else set()
@@ -355,23 +352,8 @@ class _Tiles(Locations):
         return found
 
 
-def _given(numbers: Locations, layouts: Layouts) -> dict[int, Array | list[Piece]]:
-    """Return checked layouts: location numbers, flat, or pieces."""
-    found: dict[int, Array | list[Piece]] = {}
-    for key, layout in layouts.items():
-        named = numbers.graph.tensor(key)
-        with errors_at("layouts"):
-            sink = layout_sink(numbers.graph, named)
-            if isinstance(layout, np.ndarray):
-                flat = checked_array(numbers, sink, layout)
-                found[sink.index] = np.where(flat < 0, numbers.own(sink.index), flat)
-            else:
-                found[sink.index] = checked_pieces(numbers.graph, sink, layout)
-    return found
-
-
 def _locations(
-    numbers: Locations, given: Mapping[int, Array | list[Piece]], chosen: Iterable[int]
+    numbers: Locations, given: Mapping[int, Array | Sequence[Piece]], chosen: Iterable[int]
 ) -> dict[int, Array]:
     """Return the locations of tensors, except those with very large roots."""
     graph = numbers.graph
@@ -500,8 +482,10 @@ def draw(
         if isinstance(tensors, str | Tensor) or not isinstance(tensors, Iterable):
             tensors = [tensors]
         chosen = sorted({graph.number(t) for t in tensors})
+    if isinstance(layouts, UnwindingResult):
+        layouts = layouts.layouts
     if layouts is not None:
-        layouts = layouts_in(layouts, "layouts")
+        layouts = layouts_in(graph, layouts, "layouts")
     if len(chosen) > TENSORS:
         return Picture(_summary(graph, len(chosen)), reduced=True)
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from layoutopt.base import result
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.limits import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Piece, UnwindingResult, outer_sum
@@ -122,14 +122,15 @@ def flow(graph: GraphStore, roots: Mapping[int, Array], wanted: Iterable[int]) -
 
 
 def locations_of(
-    graph: GraphStore, layouts: Mapping[str, Sequence[Piece]] | None = None
+    graph: GraphStore, layouts: Mapping[Any, Any] | UnwindingResult | None = None
 ) -> dict[str, Array]:
     """Return the location number of every element of every tensor.
 
     Parameters
     ----------
     layouts
-        Pieces by sink name.  Elements without pieces are at fresh locations.
+        A result, or layouts by name or handle of sinks: pieces, or arrays of location numbers.
+        Elements that are not given any are at fresh locations.
 
     Returns
     -------
@@ -139,15 +140,17 @@ def locations_of(
 
     Raises
     ------
+    InputError
+        If layouts do not fit the graph.
     SizeError
         If the arrays do not fit into memory.
     """
     require(8 * sum(map(size, graph.shapes)), "a number for every element")
-    numbers, given = Locations(graph), layouts or {}
-    roots = {}
+    numbers, given = Locations(graph), layouts_in(graph, layouts or {}, "layouts")
+    roots, placed = {}, checked_layouts(numbers, given)
     for t in numbers.first:
-        sink = graph.ops[graph.producers[t]].kind is Kind.SINK
-        where = numbers.taken(t, given.get(graph.tensor_name(t), ())) if sink else numbers.own(t)
+        layout = placed.get(t, ())
+        where = layout if isinstance(layout, np.ndarray) else numbers.taken(t, layout)
         roots[t] = where.reshape(graph.shapes[t])
     every = flow(graph, roots, range(len(graph.shapes)))
     return {graph.tensor_name(t): every[t] for t in range(len(graph.shapes))}
@@ -250,17 +253,51 @@ def check_result(given: object) -> None:
         raise InputError(f"expected a result of unwind, not {_kind(given)}")
 
 
-def layouts_in(given: object, what: str) -> Mapping[Any, Any] | None:
-    """Return a mapping of layouts, or those of a result, which may have none.
+def layouts_in(
+    graph: GraphStore, given: object, what: str, *, arrays: bool = True
+) -> dict[str, Any]:
+    """Return the layouts of a graph's sinks by name: pieces, or arrays where these may be given.
 
-    Raise InputError for anything else; the message calls the argument ``what``.
+    Given is a result, or layouts by name or handle of sinks.  Each is read once, so that pieces
+    and loops may be iterators.  Raises ``InputError``, which calls the argument ``what``.
     """
-    if isinstance(given, UnwindingResult):
-        return given.layouts
-    if not isinstance(given, Mapping):
+    if not isinstance(given, UnwindingResult | Mapping):
         needed = f"{what} must be pieces by sink name, or a result with layouts"
         raise InputError(f"{needed}, not {_kind(given)}")
-    return given
+    layouts: dict[str, Any] = {}
+    with errors_at(what):
+        found = given.layouts if isinstance(given, UnwindingResult) else given
+        if found is None:
+            raise InputError("the result has no layouts")
+        for key, layout in found.items():
+            name = layout_sink(graph, key).name
+            if name in layouts:
+                raise InputError(f"sink {name!r} is given twice")
+            whole = arrays and isinstance(layout, np.ndarray)
+            layouts[name] = layout if whole else _pieces(graph, name, layout, arrays)
+    return layouts
+
+
+def _pieces(graph: GraphStore, name: str, layout: Any, arrays: bool) -> tuple[Piece, ...]:
+    """Return the pieces of a sink's layout with names and integers alone."""
+    try:
+        return tuple(_plain_piece(graph, piece) for piece in layout)
+    except (TypeError, ValueError):
+        needed = "an array of locations, or pieces" if arrays else "pieces"
+        raise InputError(
+            f"sink {name!r}: needs {needed} (origin, from, to, ((extent, from_stride, "
+            "to_stride), ...))"
+        ) from None
+
+
+def _plain_piece(graph: GraphStore, piece: Any) -> Piece:
+    """Return a piece with names and integers; a malformed one is a TypeError or ValueError."""
+    origin, start, to, loops = piece
+    name = graph.tensor(origin).name if isinstance(origin, Tensor) else origin
+    if not isinstance(name, str):
+        raise TypeError
+    plain = tuple((index(n), index(a), index(b)) for n, a, b in loops)
+    return name, index(start), index(to), plain
 
 
 def _kind(given: object, reader: str = "read_result") -> str:
@@ -276,27 +313,6 @@ def fresh_layouts(graph: GraphStore) -> LayoutDict:
         sink.name: ((sink.name, 0, 0, ((sink.size, 1, 1),)),) if sink.size else ()
         for sink in graph.sinks()
     }
-
-
-def given_layouts(graph: GraphStore, given: object) -> LayoutDict:
-    """Return the layouts of a graph's sinks as pieces by name.
-
-    Given is a result, or pieces by name or handle of sinks, in any kind of sequence.
-    """
-    found = layouts_in(given, "layouts")
-    if found is None:
-        raise InputError("the result has no layouts")
-    layouts: LayoutDict = {}
-    for key, pieces in found.items():
-        name = graph.tensor(key).name if isinstance(key, Tensor) else key
-        try:
-            layouts[name] = tuple(map(plain_piece, pieces))
-        except (TypeError, ValueError):
-            raise InputError(
-                f"sink {name!r}: needs pieces (origin, from, to, ((extent, from_stride, "
-                "to_stride), ...))"
-            ) from None
-    return layouts
 
 
 def layout_sink(graph: GraphStore, key: Tensor | str) -> Tensor:
@@ -322,18 +338,11 @@ def checked_array(numbers: Locations, sink: Tensor, where: Array) -> Array:
     return where.reshape(-1)
 
 
-def checked_pieces(graph: GraphStore, sink: Tensor, layout: Iterable[Any]) -> list[Piece]:
+def checked_pieces(graph: GraphStore, sink: Tensor, pieces: Sequence[Piece]) -> Sequence[Piece]:
     """Return the pieces of a sink, each inside it and an origin with locations of its own."""
-    try:
-        given = list(layout)
-        pieces = list(map(plain_piece, given))
-    except (TypeError, ValueError):
-        raise InputError(
-            f"sink {sink.name!r}: needs an array of locations, or pieces (origin, from, to, "
-            "((extent, from_stride, to_stride), ...))"
-        ) from None
-    for n, ((origin, *_), piece) in enumerate(zip(given, pieces, strict=True)):
-        fault: str | None = f"{piece[0]!r} has no locations of its own"
+    for n, piece in enumerate(pieces):
+        origin = piece[0]
+        fault: str | None = f"{origin!r} has no locations of its own"
         if graph.tile_memory is not None and origin == TILE:
             fault = result.fault(piece, sink.size, graph.tile_memory.tiles)
         elif graph.kind(origin) is not Kind.VIEW:
@@ -343,14 +352,23 @@ def checked_pieces(graph: GraphStore, sink: Tensor, layout: Iterable[Any]) -> li
     return pieces
 
 
-def plain_piece(piece: Any) -> Piece:
-    """Normalise a piece to names and integers; a malformed one is a TypeError or ValueError."""
-    origin, start, to, loops = piece
-    name = origin.name if isinstance(origin, Tensor) else origin
-    if not isinstance(name, str):
-        raise TypeError
-    plain = tuple((index(n), index(a), index(b)) for n, a, b in loops)
-    return name, index(start), index(to), plain
+def checked_layouts(
+    numbers: Locations, layouts: Mapping[str, Any]
+) -> dict[int, Array | Sequence[Piece]]:
+    """Return what :func:`layouts_in` finds, checked: location numbers, flat, or pieces.
+
+    Elements for which an array gives no location are at their own.
+    """
+    found: dict[int, Array | Sequence[Piece]] = {}
+    for name, layout in layouts.items():
+        sink = numbers.graph.tensor(name)
+        with errors_at("layouts"):
+            if isinstance(layout, np.ndarray):
+                flat = checked_array(numbers, sink, layout)
+                found[sink.index] = np.where(flat < 0, numbers.own(sink.index), flat)
+            else:
+                found[sink.index] = checked_pieces(numbers.graph, sink, layout)
+    return found
 
 
 def own_origins(graph: GraphStore, t: int) -> OriginArrays:

@@ -22,7 +22,7 @@ import numpy as np
 from layoutopt.base import result
 from layoutopt.base.deadline import BUSY, LATE, run_with_timeout
 from layoutopt.base.entries import ENTRIES, Takes
-from layoutopt.base.errors import InputError, SizeError
+from layoutopt.base.errors import InputError, SizeError, errors_at
 from layoutopt.base.limits import Limits, require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Piece, UnwindingResult
@@ -39,11 +39,9 @@ from layoutopt.graphs.locations import (
     checked_pieces,
     fresh_layouts,
     given_or_own,
-    layout_sink,
     layouts_in,
     nowhere,
     own_origins,
-    plain_piece,
 )
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
@@ -71,58 +69,28 @@ def read_origins(graph: GraphStore, given: Assignment | None, what: str) -> Orig
     not given.  Raises ``InputError``, which calls the argument ``what``, if a sink, a piece or an
     array does not fit the graph.
     """
-    layouts = {} if given is None else layouts_in(given, what) or {}
+    layouts = {} if given is None else layouts_in(graph, given, what)
     if layouts:
         _require_room(graph, what)
     found: Origins = {}
     numbers: Locations | None = None
-    for key, layout in layouts.items():
-        try:
-            sink = layout_sink(graph, key)
+    for name, layout in layouts.items():
+        sink = graph.tensor(name)
+        with errors_at(what):
             if isinstance(layout, np.ndarray):
                 numbers = numbers or Locations(graph)
                 found[sink.index] = numbers.origins(checked_array(numbers, sink, layout))
             else:
-                _check_named(graph, layout)
                 found[sink.index] = _of_pieces(graph, sink, layout)
-        except InputError as error:
-            raise InputError(f"{what}: {error.reason}") from None
     return found
 
 
-def _check_named(graph: GraphStore, layout: Any) -> None:
-    """Refuse pieces that name tiles themselves, of which no tensor is the origin."""
-    pieces = layout if isinstance(layout, tuple | list) else ()
-    named = [p[0] for p in pieces if isinstance(p, tuple | list) and p]
-    if graph.tile_memory is not None and TILE in named:
-        raise InputError(f"pieces of origin {TILE!r} are not read here; name a source on the tile")
-
-
 def by_name(graph: GraphStore, given: Assignment | None, what: str) -> NamedLayouts | None:
-    """Return layouts by the names of their sinks, which fit copies of the graph, too.
-
-    Raises ``InputError`` if they are no layouts, or a handle is of another graph.
-    """
-    if given is None:
-        return None
-    layouts = layouts_in(given, what) or {}
-    return {graph.tensor(k).name if isinstance(k, Tensor) else k: x for k, x in layouts.items()}
+    """Return layouts by the names of their sinks, which fit copies of the graph, too."""
+    return None if given is None else layouts_in(graph, given, what)
 
 
-def whole_layouts(graph: GraphStore, given: NamedLayouts) -> LayoutDict | None:
-    """Return layouts that pieces give to all sinks; ``None`` where anything else is given."""
-    found: LayoutDict = {}
-    for key, layout in given.items():
-        if isinstance(layout, np.ndarray):
-            return None
-        try:
-            found[layout_sink(graph, key).name] = tuple(plain_piece(piece) for piece in layout)
-        except (InputError, TypeError, ValueError):
-            return None  # reading it once more tells what is wrong
-    return found if found.keys() == {sink.name for sink in graph.sinks()} else None
-
-
-def complete(graph: GraphStore, given: NamedLayouts, what: str) -> tuple[LayoutDict, int]:
+def complete(graph: GraphStore, given: Mapping[str, Any], what: str) -> tuple[LayoutDict, int]:
     """Return layouts of all sinks, and how many elements the given ones leave out.
 
     Elements that are left out get locations of their own.  Sinks that pieces cover keep these
@@ -132,10 +100,9 @@ def complete(graph: GraphStore, given: NamedLayouts, what: str) -> tuple[LayoutD
     origins = read_origins(graph, given, what)
     missing = sum(t.size for t in graph.sinks()) - FixedElements(graph, origins).count
     layouts = layouts_of(graph, _whole(graph, origins))
-    for key, layout in given.items():
-        sink = graph.tensor(key)
-        if not isinstance(layout, np.ndarray) and (origins[sink.index][0] >= 0).all():
-            layouts[sink.name] = tuple(plain_piece(piece) for piece in layout)
+    for name, layout in given.items():
+        if not isinstance(layout, np.ndarray) and (origins[graph.number(name)][0] >= 0).all():
+            layouts[name] = layout
     return layouts, missing
 
 
@@ -209,7 +176,9 @@ def _require_room(graph: GraphStore, what: str) -> None:
     require(ELEMENT_BYTES * elements, f"{what}: an array of all elements of all sinks")
 
 
-def _of_pieces(graph: GraphStore, sink: Tensor, layout: Any) -> tuple[Array, Array]:
+def _of_pieces(graph: GraphStore, sink: Tensor, layout: Sequence[Piece]) -> tuple[Array, Array]:
+    if graph.tile_memory is not None and TILE in [piece[0] for piece in layout]:
+        raise InputError(f"pieces of origin {TILE!r} are not read here; name a source on the tile")
     tensors, elements = nowhere(graph, sink.index)
     for n, piece in enumerate(checked_pieces(graph, sink, layout)):
         written = result.written(piece)
@@ -243,10 +212,10 @@ def evaluate(graph: GraphStore, layouts: Assignment) -> Evaluation:
         If layouts that leave elements out, or arrays, are of sinks that do not fit the memory.
     """
     check_graph(graph)
-    given = layouts_in(layouts, "layouts") or {}
-    whole = whole_layouts(graph, given)
-    if whole is not None:  # no array of elements is needed
-        found = elements.evaluate(graph, whole)
+    given = layouts_in(graph, layouts, "layouts")
+    arrays = any(isinstance(layout, np.ndarray) for layout in given.values())
+    if not arrays and given.keys() == {sink.name for sink in graph.sinks()}:
+        found = elements.evaluate(graph, given)  # no array of elements is needed
         if found.score is not None:
             return found
     full, missing = complete(graph, given, "layouts")

@@ -19,7 +19,7 @@ from layoutopt.base.numbers import exact_decimal, ratio
 from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.base.table import Part, Shown, Table
 from layoutopt.check.elements import Spread, spread, uncovered
-from layoutopt.graphs.locations import check_graph, given_layouts
+from layoutopt.graphs.locations import check_graph, layouts_in
 from layoutopt.graphs.ops import Kind, SumLike, SumLikeReduce, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of, require_countable
@@ -353,7 +353,7 @@ def simulate(
     SizeError
         If a large graph's layouts are too irregular to be counted by pieces.
     """
-    placed, found = on_machine(graph, memory), given_layouts(graph, layouts)
+    placed, found = on_machine(graph, memory), layouts_in(graph, layouts, "layouts", arrays=False)
     if broken := uncovered(placed, found):
         raise InputError(broken[0])
     _check_bytes(placed)

@@ -21,7 +21,7 @@ from layoutopt.base.numbers import exact_decimal, least, to_decimal
 from layoutopt.base.result import Piece, Result, Status, UnwindingResult
 from layoutopt.check.elements import evaluate, held
 from layoutopt.graphs.builder import listed
-from layoutopt.graphs.locations import check_graph, given_layouts
+from layoutopt.graphs.locations import check_graph, layouts_in
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
 from layoutopt.lowering.lower import Lowered
@@ -161,7 +161,7 @@ def shadow_prices(
     check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
     memory = memory_of(graph)
-    given = given_layouts(graph, layouts)
+    given = layouts_in(graph, layouts, "layouts", arrays=False)
     checked = evaluate(graph, given)
     if checked.violations or checked.score is None:
         raise InputError(next(iter(checked.violations), "the layouts have no score"))

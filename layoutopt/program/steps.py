@@ -13,7 +13,7 @@ from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.check import order
 from layoutopt.check.elements import dependencies, evaluate
 from layoutopt.check.order import Dependencies
-from layoutopt.graphs.locations import check_graph, given_layouts
+from layoutopt.graphs.locations import check_graph, layouts_in
 from layoutopt.graphs.store import GraphStore
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def steps(graph: GraphStore, result: UnwindingResult | Layouts) -> tuple[Program
         If there are no layouts, or they or the result's order violate a rule.
     """
     check_graph(graph)
-    layouts = given_layouts(graph, result)
+    layouts = layouts_in(graph, result, "layouts", arrays=False)
     found = evaluate(graph, layouts)
     if found.violations:
         raise InputError(found.violations[0])
