@@ -76,16 +76,21 @@ class Store:
         """Store an outcome durably; replace a row of the same key if it is solved again."""
         row, identity = outcome.row, outcome.identity
         new = self._hashes().get(identity) != row.instance_hash
+        stale = [key(row)] if again else []
+        named = new and row.instance_hash != identity  # the graph was not known before
+        if named:
+            stale.append((identity, *key(row)[1:]))
         with located(self.path), self.connection as connection:
-            if again:
-                where = " AND ".join(f"{name} = ?" for name in KEY)
-                connection.execute(f"DELETE FROM results WHERE {where}", key(row))
+            where = " AND ".join(f"{name} = ?" for name in KEY)
+            connection.executemany(f"DELETE FROM results WHERE {where}", stale)
+            if named:  # other failures are now known to be of this graph
+                move = "UPDATE OR IGNORE results SET instance_hash = ? WHERE instance_hash = ?"
+                connection.execute(move, (row.instance_hash, identity))
+                connection.execute("DELETE FROM results WHERE instance_hash = ?", (identity,))
             connection.execute(INSERT, [written(name, getattr(row, name)) for name in COLUMNS])
             if new:
                 pair = identity, row.instance_hash
                 connection.execute("INSERT OR REPLACE INTO sources VALUES (?, ?)", pair)
-            if new and row.instance_hash != identity:  # it may have failed before
-                connection.execute("DELETE FROM results WHERE instance_hash = ?", (identity,))
         self._hashes()[identity] = row.instance_hash
 
     def _hashes(self) -> dict[str, str]:

@@ -79,14 +79,16 @@ def test_failures_can_be_done_again(path: Path) -> None:
         assert store.rows() == [row()]
 
 
-def test_an_instance_that_could_not_be_read_leaves_nothing_behind(path: Path) -> None:
-    """Rows that only knew the identity of a source go when its graph is there."""
+def test_failures_before_a_graph_was_known_become_rows_of_it(path: Path) -> None:
+    """Rows that only knew a source's identity get the graph's hash, but for what it has already."""
     with writing(path) as store:
-        store.add(outcome(failed(instance_hash="source")))
+        for solver in ("auto", "mip", "own"):
+            store.add(outcome(failed(instance_hash="source", solver=solver)))
         assert store.instances() == {"source": "source"}
+        store.add(replace(outcome(row(solver="own")), identity="copy"))
         store.add(outcome(row()))
-        assert store.rows() == [row()]
-        assert store.instances() == {"source": "aa"}
+        assert store.rows() == [row(), failed(solver="mip"), row(solver="own")]
+        assert store.instances() == {"copy": "aa", "source": "aa"}
 
 
 def test_a_failure_to_make_a_known_graph_is_one_of_that_graph(path: Path) -> None:
