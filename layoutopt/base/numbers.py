@@ -108,8 +108,8 @@ def total(values: Iterable[Decimal]) -> Decimal:
 
 
 def times(value: Decimal, count: int) -> Decimal:
-    """Return the product of a decimal and an integer."""
-    return _EXACT.multiply(value, count)
+    """Return the product of a decimal and an integer; 0 has no sign."""
+    return _EXACT.plus(_EXACT.multiply(value, count))
 
 
 def difference(value: Decimal, other: Decimal) -> Decimal:
