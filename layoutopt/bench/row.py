@@ -126,11 +126,13 @@ def _read(name: str, value: Any) -> Any:
 def select(rows: Sequence[Row], **patterns: Sequence[str]) -> list[Row]:
     """Return the rows whose fields match shell patterns, by name, such as ``figures/*``.
 
-    One of several must match, and without any all match; a pattern that no row matches is refused.
+    One of several must match, and without any all match; a pattern that no row matches is refused,
+    unless it is that of a status that rows may have.
     """
     chosen = list(rows)
     for name, wanted in patterns.items():
         values = dict.fromkeys(str(getattr(row, name)) for row in rows)
+        values |= dict.fromkeys([*map(str, Status), FAILED] if name == "status" else [])
         fit = {value for value in values for pattern in wanted if fnmatchcase(value, pattern)}
         for pattern in wanted:
             if rows and not any(fnmatchcase(value, pattern) for value in values):

@@ -276,7 +276,10 @@ class Filters:
     machine: Annotated[list[str] | None, option("MACHINE", "Only this machine; repeatable.")] = None
 
     def rows(self, path: Path) -> list[Row]:
-        """Return the matching rows of a store; raise InputError if there are none."""
+        """Return the matching rows of a store.
+
+        Raise InputError if there are none, unless those of a status were wanted.
+        """
         from layoutopt.bench.row import select
         from layoutopt.bench.store import reading
 
@@ -284,7 +287,7 @@ class Filters:
             rows = store.rows()
         with errors_at(file=str(path)):
             rows = select(rows, **{name: value or [] for name, value in vars(self).items()})
-            if not rows:
+            if not rows and not self.status:
                 raise InputError("holds no such results")
         return rows
 
