@@ -112,7 +112,7 @@ def _blamed(name: str, limits: Limits) -> Iterator[None]:
         yield
     except MemoryError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, TimeoutError) and limits.over:
             raise
         reason = " ".join(f"{type(error).__name__}: {error}".split())

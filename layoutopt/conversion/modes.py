@@ -139,7 +139,7 @@ def _as_option(op: Op, requirements: Requirements | None) -> Iterator[None]:
         yield
     except InputError as error:
         raise OptionError(error.reason) from None
-    except Exception as error:  # whatever a user's backend raises
+    except (Exception, SystemExit) as error:  # whatever a user's backend raises
         if own or requirements is None:
             raise
         name = type(requirements).__name__

@@ -324,7 +324,7 @@ def _violations(
         what = f"rule {getattr(rule, '__name__', repr(rule))!r}"
         try:
             found = [[*nodes] for nodes in rule(dict(named))]
-        except Exception as error:  # whatever a user's function raises
+        except (Exception, SystemExit) as error:  # whatever a user's function raises
             raise InputError(f"{what} failed: {type(error).__name__}: {error}") from error
         for nodes in found:
             unknown = [name for name in nodes if name not in place]

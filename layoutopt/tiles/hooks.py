@@ -204,7 +204,7 @@ def read_elements(
     total = sum(map(math.prod, inputs))
     try:
         found = [np.asarray(x) for x in reads(list(inputs), list(outputs))]
-    except Exception as error:  # a user's function may raise anything
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
         reason = f"its reads failed with {type(error).__name__}: {error}"
         raise InputError(f"hook {name!r}: {reason}") from error
     fits = len(found) == len(outputs) and all(
@@ -239,7 +239,7 @@ def hooked_tiles(
         return [how.taken(inputs).reshape(shape) for how, shape in zip(lies, wanted, strict=True)]
     try:
         found = HOOKS[name][0]([tiles.copy() for tiles in inputs], list(wanted), memory)
-    except Exception as error:  # a user's function may raise anything
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
         raise InputError(f"hook {name!r}: failed with {type(error).__name__}: {error}") from error
     if not isinstance(found, list | tuple) or len(found) != len(wanted):
         raise InputError(f"hook {name!r}: must return a list of {len(wanted)} arrays of tiles")

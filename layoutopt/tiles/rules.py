@@ -410,7 +410,7 @@ def _called(
         return RULES[name](shape, memory, **parameters)
     except InputError:
         raise
-    except Exception as error:  # a user's function may raise anything
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
         if name in BUILT_IN:
             raise
         raise InputError(f"failed with {type(error).__name__}: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -64,6 +65,7 @@ class TestSolvers:
     def test_failures(self) -> None:
         """What is raised is told, on one line, with the cause kept for those who look."""
         blamed(fail, "failed: ValueError: no idea what to do")
+        blamed(lambda *_: sys.exit("tired"), "failed: SystemExit: tired")
         blamed(lambda: None, "failed: TypeError")
         with pytest.raises(SolverError) as error:
             unwind(graph_of_one(), "mine")
