@@ -2,7 +2,8 @@
 
 A problem without order rules is solved in order of cost: contraction, components, two alternatives
 by minimum cut, small treewidth by dynamic programming, shared columns, the relaxation by message
-passing; and on what that leaves open branch and bound, HiGHS and CP-SAT, in turns.
+passing; and on what that leaves open branch and bound, HiGHS and CP-SAT, in turns.  Local search
+goes before the relaxation, and before all where time is limited and the problem large.
 
 With order rules, parts where no cycle can arise are solved alone.  The others are *coupled*: an arc
 between two barriers is open or closed for all of them alike.  A master problem proposes an order of
@@ -56,6 +57,9 @@ TURN = 20.0  # effort of the first turn of each search, see `Limits.turn`; every
 
 MIP_COLUMNS = 1000
 """Choices that HiGHS is given for each second of a turn: how long it takes can only be guessed."""
+
+QUICK = 256  # up to so many nodes contraction is quick
+REFINING = 0.4  # largest share of the time left for local search
 
 ROUNDED_FROM = 2**41  # numbers are rounded only where they add up to so much, then to half of that
 
@@ -158,6 +162,7 @@ def _rounded(part: Labelling, limits: Limits, start: IntArray) -> Result:
 
 def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
     """Close a part by the relaxation and by search."""
+    start = _refined(part, limits, start)
     field = field_of(part, limits.left)
     if field is None:
         return simple_answer(part, limits, start)
@@ -178,6 +183,14 @@ def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
             ascent.stopped = limits.stopped or Stopped.GAP_LIMIT
             return _answer(ascent, bound)
         turn *= 2
+
+
+def _refined(problem: Labelling, limits: Limits, start: IntArray | None) -> IntArray:
+    """Return what local search makes of a labelling, long before bounds are there."""
+    refined = load("refined", Takes.LABELLING)
+    found = refined(problem, limits.within(REFINING * limits.left).silent(), start)
+    limits.report("refining", found.objective, problem.total())
+    return np.asarray(found.labelling)
 
 
 def _searched(name: str, part: Labelling, ascent: Ascent, bound: int, limits: Limits) -> int:
@@ -278,6 +291,8 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     """
     order = problem.precedence
     if order is None:
+        if limits.left < math.inf and problem.nodes > QUICK:  # contraction may take all the time
+            start = _refined(problem, limits, start)
         return solve_parts(problem, limits, start)
     parts = split(replace(problem, precedence=None))
     coupled = _coupled(order, parts)

@@ -18,7 +18,15 @@ from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits, Progress, Stopped
 from layoutopt.base.result import Result, Status
 from layoutopt.network import elimination, parts
-from layoutopt.network.parts import _searched, left_over, simple_answer, solve_part, solve_parts
+from layoutopt.network.contraction import contract
+from layoutopt.network.parts import (
+    _searched,
+    left_over,
+    simple_answer,
+    solve,
+    solve_part,
+    solve_parts,
+)
 from layoutopt.network.problem import Labelling
 from layoutopt.network.solvers import relaxation
 from layoutopt.network.solvers.relaxation import (
@@ -52,6 +60,26 @@ def held(problem: Labelling, result: Result, best: int, heard: list[Progress]) -
     assert result.objective <= best <= (result.bound or 0)
     assert (result.stopped is Stopped.FINISHED) == (result.objective == result.bound)
     assert all((m.objective or 0) <= best <= (m.bound or 0) for m in heard)
+
+
+def test_local_search_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where reductions take all the time, or a part is too large for bounds, its answer is there.
+
+    Up to a number of nodes this needs a part that reductions leave.
+    """
+    large, small = hard_problem(1, 300, 5), hard_problem(1, 60, 5)
+    least = [load("refined", Takes.LABELLING)(x, Limits()).objective for x in (large, small)]
+    monkeypatch.setattr(parts, "field_of", lambda *_: None)
+    assert int(solve(small, Limits()).objective or 0) >= int(least[1] or 0) > 0
+
+    def slow(problem: Labelling, limits: Limits) -> Any:
+        while not limits.over:
+            time.sleep(0.01)
+        return contract(problem, limits)
+
+    monkeypatch.setattr(parts, "contract", slow)
+    found = solve(large, Limits().within(2))
+    assert int(found.objective or 0) >= int(least[0] or 0) > 0
 
 
 def times(problem: Labelling, factor: int) -> Labelling:

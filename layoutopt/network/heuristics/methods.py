@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import minimum_spanning_tree
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
@@ -355,6 +354,8 @@ def _forest(
     of its branch, which is what hangs together without the root, and the place in ``near`` of the
     node by which the branch has its edge to the root, or -1.
     """
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
     nodes = np.flatnonzero(left)
     root, place = len(nodes), np.cumsum(left) - 1
     ends = np.concatenate([place[edges], np.column_stack([place[near], np.full(len(near), root)])])
