@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -341,8 +342,10 @@ def solve_problem(call: Call, lowered: Lowered, solver: Entry) -> Result:
     if result.labelling is None:
         from layoutopt.network.heuristics.frame import allowed
 
-        if start is None or not allowed(problem, start):
-            start = problem.labels + np.arange(problem.nodes)  # everything fresh
+        begun, start = start, problem.labels + np.arange(problem.nodes)  # everything fresh
+        with suppress(TimeoutError):
+            if begun is not None and call.phase("restore", partial(allowed, problem, begun)):
+                start = begun
         result = replace(result, objective=problem.value(start), labelling=start)
     return result
 

@@ -45,6 +45,22 @@ def refuse(*_: Any) -> Any:
     raise SizeError("irregular")
 
 
+def test_a_start_whose_check_has_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the search takes all the time, so may the check whether its start is in order."""
+    until = time.monotonic() + 20
+
+    def slow(*_: Any) -> bool:
+        while time.monotonic() < until:
+            time.sleep(0.001)
+        return True
+
+    make_endless(monkeypatch, "search")
+    monkeypatch.setattr("layoutopt.network.heuristics.frame.allowed", slow)
+    result = unwind(aliases(), time_limit=LIMIT)
+    assert time.monotonic() < until - 10
+    assert (result.score, result.stopped) == (8, Stopped.TIME_LIMIT)
+
+
 @pytest.mark.parametrize(
     ("step", "solver"),
     [("lower", "auto"), *(("search", solver) for solver in ("auto", "cpsat", "mip", "refined"))],
