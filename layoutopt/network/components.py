@@ -104,5 +104,5 @@ def reachable(count: int, arcs: NDArray[Any]) -> NDArray[Any]:
     table = np.eye(count, dtype=bool)
     table[tuple(arcs.T)] = True
     for u in range(count):
-        table |= table[:, u, None] & table[u]
+        table[np.flatnonzero(table[:, u])] |= table[u]
     return table

@@ -63,8 +63,7 @@ class Precedence:
         before = reachable(self.barriers, self.arcs)
         table = np.zeros((self.barriers + 1, len(self.reader_sets)), bool)
         for s, readers in enumerate(self.reader_sets):
-            for c in readers:
-                table[:-1, s] |= before[c]  # c comes before b anyway
+            table[:-1, s] = before[list(readers)].any(axis=0)  # a reader comes before b anyway
         return table
 
 

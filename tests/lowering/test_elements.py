@@ -148,6 +148,18 @@ class TestReaders:
             **{(2, 0): True, (2, 1): False},
             **{(3, 0): True, (3, 1): True},
         }
+
+    def test_many_readers(self) -> None:
+        """Only sets of barriers that read some element are kept, and the empty set."""
+        graph = Graph("many")
+        x = graph.sink((2,), name="x")
+        for _ in range(5):
+            y = graph.sink((2,))
+            graph.valued_pair(graph.barrier([x], (2,)), y, 1)
+            graph.valued_pair(x, y, 1)
+        order = lower(graph, Limits()).problem.precedence
+        assert order is not None
+        assert order.reader_sets == ((), (0, 1, 2, 3, 4))
         assert unwind(graph).score == 10
 
     def test_readers_tell_classes_apart(self) -> None:

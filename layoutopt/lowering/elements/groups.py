@@ -204,11 +204,12 @@ def find_conflicts(
         tokens = unique(np.concatenate([held[t].reshape(-1) for t in inputs] or [of[:0]]))
         arcs += [(-2 - b, c) for b in tokens[tokens < -1].tolist()]
         sets = _split(of, tokens[tokens >= 0], sets, c)
+    used, of = np.unique(np.append(of, 0), return_inverse=True)  # the first is empty, used or not
     readers = {t: of[a:b] for t, a, b in zip(sinks, starts[:-1], starts[1:], strict=True)}
     return PrecedenceConflicts(
         tuple(barriers),
         np.array(arcs, np.int64).reshape(-1, 2),
-        sets,
+        [sets[s] for s in used.tolist()],
         readers,
         frozenset(contested),
     )

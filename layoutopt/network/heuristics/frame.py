@@ -121,7 +121,8 @@ class _Admission:
         if self.before[after, barrier].any():
             return False
         if not self.before[barrier, after].all():
-            self.before |= self.before[:, barrier, None] & self.before[after].any(axis=0)
+            leading = np.flatnonzero(self.before[:, barrier])
+            self.before[leading] |= self.before[after].any(axis=0)
         return True
 
 
