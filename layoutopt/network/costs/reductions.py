@@ -58,11 +58,16 @@ def leaf(work: Work, u: int) -> list[int] | None:
     if len(work.near[u]) != 1 or u in work.held:
         return None
     own = work.costs[u]
+    lowest = min(own)
+    best = own.index(lowest)
     for v in work.near[u]:
         other = work.costs[v]
         for j, column in enumerate(work.near[v][u]):
             if other[j] < inf:
-                least = min([a + b for a, b in zip(own, column, strict=True)])
+                if column[best] == 0 == min(column):
+                    least = lowest
+                else:
+                    least = min([a + b for a, b in zip(own, column, strict=True)])
                 if least == inf:
                     work.forbid(v, j)
                 other[j] += least

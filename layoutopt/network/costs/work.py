@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, require
 from layoutopt.network.components import reached
 
 if TYPE_CHECKING:
@@ -222,16 +222,35 @@ def work_of(network: Network, limits: Limits) -> Work:
             ]
         tables.append(tuple(map(tuple, rows)))
     work.connect(network.table_edges.tolist(), network.table_of.tolist(), tables)
-    known: dict[tuple[int, int], Table] = {}
-    each = zip(network.equal_edges.tolist(), network.equal_costs.tolist(), strict=True)
-    for (u, v), cost in each:
-        n = len(costs[u])
-        if (n, cost) not in known:
-            known[n, cost] = tuple(
-                tuple([cost if i == j else 0 for j in range(n)]) for i in range(n)
-            )
-        work.add(u, v, known[n, cost])
+    _add_equal(work, network, limits)
     return work
+
+
+ENTRY = 8  # bytes of an entry of a table, beside numbers that entries share
+
+
+def _add_equal(work: Work, network: Network, limits: Limits) -> None:
+    """Add the tables of equality edges; edges of one cost share theirs, which is symmetric.
+
+    Where labels are forbidden or the cost is negative, each edge later gets two of its own.
+    """
+    ends, costs = network.equal_edges, network.equal_costs
+    sizes = network.sizes[ends[:, 0]]
+    kinds = [*zip(sizes.tolist(), costs.tolist(), strict=True)]
+    own = np.isin(ends, network.banned[:, 0]).any(axis=1) | (costs < 0).astype(bool)
+    entries = sum(n**2 for n, _ in set(kinds)) + 2 * int((sizes[own] ** 2).sum())
+    require(ENTRY * entries, "storing costs of equal labels as tables")
+    known: dict[tuple[int, int], Table] = {}
+    for (u, v), (n, cost) in zip(ends.tolist(), kinds, strict=True):
+        if (n, cost) not in known:
+            if limits.over:
+                raise TimeoutError
+            known[n, cost] = tuple([(0,) * i + (cost,) + (0,) * (n - 1 - i) for i in range(n)])
+        table = known[n, cost]
+        if v in work.near[u]:
+            work.add(u, v, table)
+        else:
+            work.near[u][v] = work.near[v][u] = table
 
 
 def split(work: Work) -> list[tuple[Work, list[int]]]:
@@ -340,7 +359,7 @@ def normalise_all(work: Work, stop: Callable[[], bool] | None = None) -> None:
         if stop is not None and stop():
             raise TimeoutError
         if id(table) not in known:
-            lines = (*table, *zip(*table, strict=True))
+            lines = (*table, *work.near[v][u])
             known[id(table)] = (table, not any(map(min, lines)) and any(map(any, table)))
         if not (known[id(table)][1] and whole[u] and whole[v]):
             normalise(work, u, v)

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
-from layoutopt.network import Network
+from layoutopt.network import CostNetwork, Network, solve
 from layoutopt.network.costs.reductions import reduce
 from layoutopt.network.costs.solve import forbid, tighten
-from layoutopt.network.costs.work import Infeasible, Work, level, normalise_all
+from layoutopt.network.costs.work import Infeasible, Work, level, normalise_all, work_of
 from layoutopt.network.solvers.pairwise import programme, relax
 from tests.network.costs.cases import left_optimum, opened, random_problem, stated, work_on
 from tests.network.oracle import best as optimum
@@ -121,6 +122,21 @@ def test_messages_change_no_labelling(scale: int) -> None:
         assert best is None or tight.constant == tight.bound() <= best
         raised += tight.constant > work.constant * scale
     assert raised > 10
+
+
+def test_equal_edges_share_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edges of one cost have one table, from both sides; tables that do not fit are refused."""
+    net = CostNetwork("chain")
+    labels = net.domain(400)
+    for u in "abc":
+        net.node(u, labels, range(400))
+    for u, v in ("ab", "bc"):
+        net.equal(u, v, 5)
+    work = work_of(net.build(), Limits())
+    assert len({id(table) for near in work.near for table in near.values()}) == 1
+    monkeypatch.setattr("layoutopt.base.limits.available_memory", lambda: 2**20)
+    with pytest.raises(SizeError, match="storing costs of equal labels as tables needs about"):
+        solve(net)
 
 
 def test_what_is_forbidden_costs_more() -> None:
