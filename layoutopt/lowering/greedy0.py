@@ -232,11 +232,10 @@ class ForwardMaps:
             return
         order = np.argsort(self.reader[rows], kind="stable")
         rows, origin = rows[order], np.repeat(places, counts)[order]
-        reader = self.reader[rows]
-        cuts = np.flatnonzero(np.diff(reader)) + 1
-        heads = reader[np.concatenate([[0], cuts])].tolist()
-        images, origins = np.split(self.image[rows], cuts), np.split(origin, cuts)
-        yield from zip(heads, images, origins, strict=True)
+        reader, image = self.reader[rows], self.image[rows]
+        cuts = (np.flatnonzero(reader[1:] != reader[:-1]) + 1).tolist()
+        for a, b in pairwise([0, *cuts, len(rows)]):
+            yield int(reader[a]), image[a:b], origin[a:b]
 
 
 def routes(count: int, readers: Sequence[tuple[int, IntArray, IntArray]]) -> ForwardMaps:
