@@ -136,9 +136,11 @@ class _Reader:
         constants ``values``.
         """
         self.scopes[scope] = proto
-        self.shapes.update(types(known))
-        self.shapes.update(_permuted(known, self.shapes))
-        self.shapes.update(_without_ones(self.shapes))
+        own = types(known)
+        self.shapes.update(own)
+        for name, kind in _permuted(known, self.shapes):
+            self.shapes[name] = own[name] = kind
+        self.shapes.update(_without_ones(own))
         values = {**values, **known_values(known)}
         given = {value.name for value in proto.input} if scope else set()
         weights = {} if scope else self.weights

@@ -131,10 +131,11 @@ class _Writer:
             for name in graph.tensors
             if name not in source.graph.tensors
         }
-        notes = self._noted()
-        noted = [op for op in graph.ops if op.name in source.ops] if notes else []
-        noted = [op for op in noted if not notes.isdisjoint(source.ops[op.name].outputs)]
+        self.noted = self._noted()
+        noted = [op for op in graph.ops if op.name in source.ops] if self.noted else []
+        noted = [op for op in noted if not self.noted.isdisjoint(source.ops[op.name].outputs)]
         self.annotated = {name for op in noted for name in op.outputs}
+        self.attended = {name for op in graph.ops if op.type == "Attention" for name in op.inputs}
         left = [
             op
             for op in fewer_reshapes(graph, source.ops, self.annotated)
@@ -326,7 +327,7 @@ class _Writer:
         own = {n: x for n, x in source.constants.items() if tensors[n].scope == scope}
         notes = proto.quantization_annotation
         read = read | {x.value for note in notes for x in note.quant_parameter_tensor_names}
-        read |= self._noted()
+        read |= self.noted
         nodes = {n: x for n, x in own.items() if isinstance(x, onnx.NodeProto)}
         for name in reversed(nodes):
             if name in read:
@@ -405,7 +406,6 @@ class _Writer:
         """
         source, graph = self.source, self.conversion.graph
         names = input_names(source.model.graph)
-        attended = {name for op in graph.ops if op.type == "Attention" for name in op.inputs}
         for op in ops:
             before = source.ops.get(op.name, op)
             hidden = "::" in before.type or before.type == "Loop"
@@ -413,7 +413,7 @@ class _Writer:
             for name, old in zip(op.outputs[:results], before.outputs, strict=False):
                 kind = self.kinds.get(name)
                 moved = hidden and (name != old or op.layouts != before.layouts)
-                if (moved or name in attended) and name not in told and kind:
+                if (moved or name in self.attended) and name not in told and kind:
                     number = onnx.TensorProto.DataType.Value(kind.upper())
                     shape = graph.tensors[name].shape
                     sizes = shape and [
