@@ -86,7 +86,7 @@ def separate(
             made[result] = node
             rooted.update([result] if of_constants else [])
         nodes.append(node)
-        if view and result in twice - made.keys():
+        if view and result in twice and result not in made:
             nodes.append(_copy(network, node))
             second[result] = nodes[-1].output[0]
     if len(nodes) > len(graph.node):

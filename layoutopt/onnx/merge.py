@@ -28,6 +28,7 @@ def merge(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope) -> None:
     outputs = {value.name for value in graph.output}
     fixed = network.fixed(graph)
     read = names_read(graph.node)
+    used = read | outputs
     left, kept = deque(graph.node), list[Any]()
     same: dict[str, str] = {}
     seen: dict[Hashable, onnx.NodeProto] = {}
@@ -40,16 +41,18 @@ def merge(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope) -> None:
         inlined = _branch(network, graph, node, scope)
         inlined = _as_gather(network, graph, node, scope) if inlined is None else inlined
         if inlined is not None:
-            read |= names_read(inlined)
+            names = names_read(inlined)
+            read |= names
+            used |= names
             left.extendleft(reversed(inlined))
             continue
-        left.extendleft(_constant_keys(network, node, scope, read | outputs))
-        source = _passed_on(network, node, scope, read | outputs)
+        left.extendleft(_constant_keys(network, node, scope, used))
+        source = _passed_on(network, node, scope, used)
         if source is not None and node.output[0] not in network.pinned:
             same[node.output[0]] = source
-            if source in scope.values and node.output[0] in read - network.followed:
+            if source in scope.values and node.output[0] in read:
+                network.changed |= node.output[0] not in network.followed
                 network.followed.add(node.output[0])
-                network.changed = True
             if node.output[0] not in outputs:
                 continue
         key = _view_key(network, node, scope) or network.keys.node(node, scope.keys, scope.values)

@@ -49,8 +49,9 @@ def sort_nodes(graph: onnx.GraphProto, outside: Collection[str] = ()) -> None:
     waits = [0] * len(graph.node)
     for k, node in enumerate(graph.node):
         reads = {*node.input, *captured(node)}
-        for name in sorted(reads - known - maker.keys()):
-            raise InputError(f"nothing above it makes {name!r}", title(node))
+        missing = [name for name in reads - known if name not in maker]
+        if missing:
+            raise InputError(f"nothing above it makes {min(missing)!r}", title(node))
         for other in {maker[name] for name in reads if name in maker}:
             readers[other].append(k)
             waits[k] += 1
