@@ -7,7 +7,7 @@ The statement of the problem is plain data ::
 
 ``tensors`` has the cost of a transform of each tensor; a mode has the layouts of an op's inputs
 (``takes``) followed by those of its outputs (``gives``); optional ``"costs"`` has the cost of each
-mode.  Inputs and outputs of the network are ops of one mode, inputs that are freed have one for
+mode.  Inputs and outputs of the network are ops of one mode, those that are freed have one for
 each of their layouts; constants cost nothing, and are left out.  All consumers of a tensor in the
 same layout share one transform, which is not needed for the layout of its producer, or of one of
 its two producers.

@@ -172,12 +172,11 @@ class ModeFamily:
 
 
 def choices(
-    values: Values, ops: Iterable[tuple[Op, Modes]], kept: Sequence[str], whole: Iterable[str] = ()
+    values: Values, ops: Iterable[tuple[Op, Modes]], kept: Sequence[str]
 ) -> list[CandidateModes]:
     """Return the useful modes of ops that are no transposes.
 
-    ``kept`` names tensors that are useful as they are written, inputs and outputs; ``whole`` those
-    that ops do not give in parts, unless this is required.
+    ``kept`` names tensors that are useful as they are written, inputs and outputs.
     """
 
     def moved(name: str) -> str:
@@ -186,7 +185,7 @@ def choices(
     every = [
         CandidateModes(op, modes, tuple(map(moved, (*op.inputs, *op.outputs)))) for op, modes in ops
     ]
-    _Closing(values, every, {values.number[name] for name in whole}).close(kept)
+    _Closing(values, every).close(kept)
     for one in every:
         one.rows = dict(sorted(one.rows.items()))
     return every
@@ -195,9 +194,8 @@ def choices(
 class _Closing(JoinedModes):
     """Useful families, and what has not been looked at yet."""
 
-    def __init__(self, values: Values, every: list[CandidateModes], whole: set[int]) -> None:
+    def __init__(self, values: Values, every: list[CandidateModes]) -> None:
         super().__init__(values, every)
-        self.whole = whole
         self.seen: set[Need] = set()
         self.waiting: list[Need] = []
         self.ends: dict[tuple[int, int], set[int]] = {}
@@ -257,8 +255,6 @@ class _Closing(JoinedModes):
         if member[1] < len(self.every[member[0]].modes.every):
             return True
         row = self.row(member)
-        if any(number in self.whole and has_factors(order) for number, order in row.gives):
-            return False
         for number, order in (*row.takes, *row.gives):
             for axis, ends in ends_of(order).items():
                 useful = self.ends.get((number, axis), ends)

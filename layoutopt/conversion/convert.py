@@ -14,7 +14,7 @@ import numpy as np
 from layoutopt.base.entries import Takes, entries
 from layoutopt.base.errors import InputError, InternalError, OptionError
 from layoutopt.base.limits import Limits, Stopped
-from layoutopt.conversion.candidates import choices
+from layoutopt.conversion.candidates import ModeRow, choices
 from layoutopt.conversion.carried import carried
 from layoutopt.conversion.cost_table import (
     NO_TIMES,
@@ -194,32 +194,30 @@ class _Run:
         self.parts: list[OpPart] = [part for op in others for part in parts(op)]
         ops = [(part.op, table.of(part.op)) for part in self.parts]
         inputs = [name for name, tensor in graph.tensors.items() if tensor.kind == "input"]
-        whole = graph.outputs if self.free_io else []
-        self.every = choices(self.values, ops, [*inputs, *graph.outputs], whole)
-        self.kept = self._not_freed() if self.free_io else frozenset(graph.outputs)
-
-    def _not_freed(self) -> frozenset[str]:
-        """Return the outputs that are constants, or required in parts of axes."""
-        rows = (row for one in self.every for row in one.rows.values())
-        found = {number for row in rows for number, order in row.gives if has_factors(order)}
-        return frozenset(
-            name
-            for name in self.graph.outputs
-            if self.values.number[name] in found or self.graph.tensors[name].kind == "constant"
-        )
+        self.every = choices(self.values, ops, [*inputs, *graph.outputs])
 
     def _state(self) -> None:
         values, every = self.values, self.every
-        inputs = [v for v, value in enumerate(values.every) if value.kind == "input"]
-        self.free = inputs if self.free_io else []
         rows = [row for one in every for row in one.rows.values()]
         needs = {need for row in rows for side in (row.takes, row.gives) for need in side}
+        self.free = self._freed(rows) if self.free_io else {}
         forced = list(map(values.written, self._wanted()))
-        moves = [values.every[v].move for v, _ in needs.union(forced)]
+        moves = [values.every[v].move for v, _ in needs.union(forced, self.free.items())]
         prices = [set(map(one.price, one.rows)) for one in every]
         self.weights = costs_of(self.names, moves, self.times, prices)
         builder = LabellingBuilder(values, every, self.weights, self.free, forced)
         self.problem = builder.labelling()
+
+    def _freed(self, rows: Sequence[ModeRow]) -> dict[int, Order]:
+        """Return the values whose order is chosen, each in that in which it is written.
+
+        They are inputs, and outputs that ops give in parts; any other output is given back in
+        whichever order it comes.
+        """
+        inputs = [value.root for value in self.values.every if value.kind == "input"]
+        parts = {v for row in rows for v, order in row.gives if has_factors(order)}
+        ends = [name for name in self.graph.outputs if self.values.number[name] in parts]
+        return dict(map(self.values.written, (*inputs, *ends)))
 
     def stated(self, labels: IntArray | None) -> StatedProblem:
         """Return the problem as plain data, and what is chosen."""
@@ -230,7 +228,7 @@ class _Run:
 
     def _wanted(self) -> list[str]:
         """Return the outputs that are wanted as they are written, and are no constants."""
-        names = [name for name in self.graph.outputs if name in self.kept]
+        names = [] if self.free_io else self.graph.outputs
         return [name for name in names if self.values.of(name)[0].kind != "constant"]
 
     def answer(self, solver: str, limits: Limits) -> CostAnswer:
@@ -316,7 +314,7 @@ class _Run:
         for part, mode in zip(self.parts, modes, strict=True):
             by_owner.setdefault(part.owner.name, []).append((part, mode))
         whole = {name: joined(own[0][0].owner, own) for name, own in by_owner.items()}
-        return RewrittenGraph(self.graph, self.values, whole, orders, self.kept)
+        return RewrittenGraph(self.graph, self.values, whole, orders, self.free_io)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The choice of modes as a labelling problem.
 
 - A node per op with several useful modes; a node per input that is free, whose labels are the
-  orders that it may come in.
+  orders that it may come in, and one per output that is free and may be made in parts of axes,
+  whose labels are the orders that it may be given back in.
 - A node per value and order, with labels 0 and 1: is the value there in this order?  1 costs a
   transform.
 - An edge from each op or source to each order that some of its modes take or give: then the order
@@ -42,15 +43,16 @@ def stated(
     values: Values,
     every: Sequence[CandidateModes],
     costs: Costs,
-    free: Sequence[int],
+    free: Mapping[int, Order],
     kept: Sequence[str],
     modes: Sequence[int],
     orders: Mapping[int, Order],
 ) -> StatedProblem:
     """Return a choice of layouts as plain data.
 
-    ``every`` has the ops with their modes, and which of these are of use.  Inputs that are
-    ``free`` may come in any layout, outputs that are ``kept`` are wanted as they are written.
+    ``every`` has the ops with their modes, and which of these are of use.  Inputs and outputs that
+    are ``free``, each with the order in which it is written, may be in any order of whole axes;
+    outputs that are ``kept`` are wanted as they are written.
     What is chosen is the number of the mode of each op, and the order of each free value.
     """
     joined = JoinedModes(values, list(every))
@@ -63,13 +65,13 @@ def stated(
     rows = [[joined.row((at, n)) for n in own] for at, own in enumerate(numbers)]
     useful = [[n in one.rows for n in own] for one, own in zip(every, numbers, strict=True)]
     wanted = [ModeRow((values.written(name),), ()) for name in kept]
-    taken = _taken(row for row in (*chain(*rows), *wanted))
-    used = _taken(row for row in (*chain(*map(compress, rows, useful)), *wanted))
+    places = _orders(values, free, (*chain(*rows), *wanted))
+    used = _orders(values, free, (*chain(*map(compress, rows, useful)), *wanted))
     write = _Writer(values, costs)
-    places = {v: _orders(values, v, taken) for v in free}
     for v, own in places.items():
-        some = [order in used.get(v, ()) for order in own]
-        write.op(f"free {values.every[v].root}", [ModeRow((), ((v, o),)) for o in own], some)
+        some = [order in used[v] for order in own]
+        kind = "free" if values.every[v].kind == "input" else "wanted"
+        write.op(f"{kind} {values.every[v].root}", _free_rows(values, v, own), some)
     for at, one in enumerate(every):
         prices = list(map(one.price, numbers[at]))
         counted = one.modes.priced or ("changed" in costs.objectives and (0, 1) in prices)
@@ -85,20 +87,27 @@ def stated(
     return StatedProblem(write.document, write.useful, chosen)
 
 
-def _taken(rows: Iterable[ModeRow]) -> dict[int, set[Order]]:
-    """Return the orders in which each value is taken."""
-    found: dict[int, set[Order]] = {}
-    for row in rows:
-        for v, order in row.takes:
-            found.setdefault(v, set()).add(order)
-    return found
+def _orders(
+    values: Values, free: Mapping[int, Order], rows: Iterable[ModeRow]
+) -> dict[int, list[Order]]:
+    """Return for each free input and output the orders of whole axes that it may be in.
+
+    Modes with these ``rows`` take or give it so; an output may also be as it is written.
+    """
+    found: dict[int, set[Order]] = {v: set() for v in free}
+    needs = [need for row in rows for need in (*row.takes, *row.gives)]
+    needs += [need for need in free.items() if values.every[need[0]].kind != "input"]
+    for v, order in needs:
+        if v in found and not has_factors(order):
+            found[v].add(order)
+    return {v: sorted(found[v] or {order}, key=sort_key) for v, order in free.items()}
 
 
-def _orders(values: Values, v: int, taken: Mapping[int, set[Order]]) -> list[Order]:
-    """Return the orders in which an input may come that is free: those of whole axes."""
-    orders = sorted(taken.get(v, ()), key=sort_key)
-    fitting = [order for order in orders if not has_factors(order)]
-    return fitting or [values.written(values.every[v].root)[1]]
+def _free_rows(values: Values, v: int, orders: Iterable[Order]) -> list[ModeRow]:
+    """Return a mode for each order of a free value: an input gives it so, an output takes it."""
+    if values.every[v].kind == "input":
+        return [ModeRow((), ((v, order),)) for order in orders]
+    return [ModeRow(((v, order),), ()) for order in orders]
 
 
 class _Writer:
@@ -150,7 +159,8 @@ class ConversionLabelling:
     constant: int  # what every labelling costs besides
     start: IntArray  # the labels of the graph as it is given
     op_nodes: list[int | None]  # of each op its node, None where it has one mode
-    # of each value whose order is free: its node, None if there is one order only, and orders
+    # of each input and output whose order is chosen: its node, None if there is one order only,
+    # and orders
     sources: dict[int, tuple[int | None, list[Order]]]
     nodes: dict[Need, int]  # the node of each order of a value that may be there or not
     every: list[CandidateModes]  # the ops with their useful modes
@@ -176,7 +186,7 @@ class ConversionLabelling:
         ]
 
     def orders(self, labels: IntArray) -> dict[int, Order]:
-        """Return the order in which each source comes that is free."""
+        """Return the order of each input and output whose order is chosen."""
         return {
             number: orders[0 if node is None else int(labels[node])]
             for number, (node, orders) in self.sources.items()
@@ -187,14 +197,14 @@ class ConversionLabelling:
 class LabellingBuilder:
     """A graph, of whose ops ``every`` has the useful modes, and the labelling problem made of it.
 
-    Inputs that are ``free`` may come in any order; ``wanted`` are orders that must be there for
-    the graph's outputs.
+    Inputs and outputs that are ``free``, each with the order in which it is written, may be in any
+    order of whole axes; ``wanted`` are orders that must be there for the graph's other outputs.
     """
 
     values: Values
     every: list[CandidateModes]
     costs: Costs
-    free: Sequence[int]
+    free: Mapping[int, Order]
     wanted: Sequence[Need]
     forced: set[Need] = field(default_factory=set)
     homes: set[Need] = field(default_factory=set)
@@ -214,9 +224,9 @@ class LabellingBuilder:
         given = [self.values.written(self.values.every[v].root) for v in fixed]
         self.homes = set(given)
         needs = [list(one.rows.values()) for one in self.every]
-        wanted = self._settle(needs)
-        sources = self._orders(wanted)
-        self.homes |= {(v, orders[0]) for v, orders in sources.items() if len(orders) == 1}
+        sources = _orders(self.values, self.free, (*chain(*needs), ModeRow(tuple(self.wanted), ())))
+        freed = {v: _free_rows(self.values, v, orders) for v, orders in sources.items()}
+        wanted = self._settle([*needs, *freed.values()])
         self.forced -= self.homes
         self.nodes = {need: self._node([0, self.weights[need[0]]], 0) for need in wanted}
         constant = sum(self.weights[v] for v, _ in self.forced)
@@ -228,11 +238,8 @@ class LabellingBuilder:
         self._charge_once(needs, op_nodes)
         places: dict[int, tuple[int | None, list[Order]]] = {}
         for v, orders in sources.items():
-            node = None
-            if len(orders) > 1:
-                label = orders.index(self._first(v, orders))
-                node = self._chooser([ModeRow((), ((v, order),)) for order in orders], label)
-            places[v] = node, orders
+            label = orders.index(self._first(v, orders)) if len(orders) > 1 else 0
+            places[v] = self._chooser(freed[v], label) if len(orders) > 1 else None, orders
         problem, start = self._problem(), np.array(self.begin, np.int64)
         kept = self.every, self.weights, times, list(self.wanted), given
         return ConversionLabelling(problem, constant, start, op_nodes, places, self.nodes, *kept)
@@ -248,21 +255,11 @@ class LabellingBuilder:
         )
         return {n: None for n in taken if n not in self.forced and n not in self.homes}
 
-    def _orders(self, wanted: dict[Need, None]) -> dict[int, list[Order]]:
-        """Return the orders of free values; one that is the only one is no more wanted."""
-        taken = _taken([ModeRow((*wanted, *self.forced), ())])
-        found = {v: _orders(self.values, v, taken) for v in self.free}
-        for v, orders in found.items():
-            if len(orders) == 1:
-                wanted.pop((v, orders[0]), None)
-        return found
-
     def _first(self, v: int, orders: list[Order]) -> Order:
         """Return the order of a free value at the start: as written, or else one that is taken."""
-        written = self.values.written(self.values.every[v].root)[1]
+        if self.free[v] in orders:
+            return self.free[v]
         taken = [o for o in orders if (v, o) in self.forced or self.begin[self.nodes[v, o]]]
-        if written in orders:
-            return written
         return (taken or orders)[0]
 
     def _node(self, costs: list[int], label: int) -> int:

@@ -47,8 +47,8 @@ SMALL = 1024
 class TensorNames:
     """Names that are taken, those of the given graph first, and those that are to come."""
 
-    def __init__(self, graph: ConversionGraph, values: Values) -> None:
-        self._values = values
+    def __init__(self, graph: ConversionGraph, values: Values, orders: Mapping[int, Order]) -> None:
+        self._values, self._orders = values, orders
         self._outputs = set(graph.outputs)
         self._known = set(graph.tensors)
         self._ops = {op.name for op in graph.ops}
@@ -63,14 +63,19 @@ class TensorNames:
         """Return the name of a value in a form.
 
         It is that of a tensor of the graph that is the same: of an output, or the one wanted, or
-        any; else one that tells how the tensor wanted is permuted.
+        any; else one that tells how the tensor wanted is permuted.  An output whose order is chosen
+        gives its name to no other.
         """
         value = self._values.every[number]
         own, frame = same(form, value.shape), self._values.frame
+        order = order_of(form, value.shape)
+        chosen = self._orders.get(number, order) == order or value.kind == "input"
         equal = [
             name
             for name in value.tensors
-            if name not in self._given and same(frame[name], value.shape) == own
+            if name not in self._given
+            and same(frame[name], value.shape) == own
+            and (chosen or name not in self._outputs)
         ]
         equal.sort(key=lambda name: (name not in self._outputs, name != wanted))
         found = equal[0] if equal else self._new(value.root, form)
@@ -248,6 +253,8 @@ def _scopes(
                 made.setdefault(values.number[name], set()).add(_form(values, name, own))
     homes.update(made)
     takers: list[list[list[str]]] = [[] for _ in values.every]
+    for number in orders.keys() & {values.number[name] for name in graph.outputs}:
+        takers[number].append(paths[""])
     for name, scope, own in taken:
         if name and _form(values, name, own) not in homes[values.number[name]]:
             takers[values.number[name]].append(paths[scope])
@@ -323,8 +330,9 @@ class RewrittenGraph:
     """A graph with its ops in chosen modes.
 
     Transforms stand before the first op that needs them, and serve all.  ``modes`` are those of
-    the given graph's ops, without transposes, by name; ``orders`` those of inputs that are freed;
-    outputs named in ``kept`` are given back in the layout in which they are written.
+    the given graph's ops, without transposes, by name; ``orders`` are those chosen of inputs and
+    outputs.  With ``free_io`` other outputs are given back as they come about, without as they are
+    written.
     """
 
     def __init__(
@@ -333,12 +341,12 @@ class RewrittenGraph:
         values: Values,
         modes: Mapping[str, Mode],
         orders: Mapping[int, Order],
-        kept: frozenset[str],
+        free_io: bool,
     ) -> None:
         self.old, self.values, self.orders = graph, values, orders
         self.modes = modes = with_few_reshapes(graph, values, modes, orders)
         self.new = ConversionGraph(graph.name, graph.opset)
-        self.names = TensorNames(graph, values)
+        self.names = TensorNames(graph, values, orders)
         self.scopes = _scopes(graph, values, modes, orders)  # where each value is transformed
         self.laid: list[ValueForms] = [ValueForms(value.shape) for value in values.every]
         self.moved: dict[str, MovedValue] = {}  # what transposes of the new graph do, by name
@@ -350,7 +358,8 @@ class RewrittenGraph:
         # Vectors that a Gather is to make once they are read: of which vector, which entries.
         self.waiting: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._gathered: dict[tuple[str, tuple[int, ...]], str] = {}
-        self.free = set(graph.outputs) - kept
+        outputs = graph.outputs if free_io else []
+        self.free = {name for name in outputs if values.of(name)[0].kind != "constant"}
         # how inputs and outputs are permuted that come in another layout
         self.freed: dict[str, Permutation] = {}
         for name, tensor in graph.tensors.items():
@@ -465,13 +474,19 @@ class RewrittenGraph:
             return name
         free = [n for n in self.values.every[number].tensors if n in self.free]
         free = [] if self.new.tensors.keys() & free else free  # another op gives it as well
-        if free and is_permutation(form, self.values.every[number].shape):
+        if free and self._fits(number, form):
             found = self.names.take(name if name in free else free[0])
             self._free(found, form)
         else:
             found = self.names.of(number, form, name)
         self.laid[number].add(form, found)
         return found
+
+    def _fits(self, number: int, form: Form) -> bool:
+        """Return whether a free output may be given back in a form of its value."""
+        shape = self.values.every[number].shape
+        order = order_of(form, shape)
+        return is_permutation(form, shape) and self.orders.get(number, order) == order
 
     def _free(self, name: str, form: Form) -> None:
         frame, axes = self.values.frame[name], whole_axes(form)
@@ -486,9 +501,9 @@ class RewrittenGraph:
                 form: Form = self.values.frame[name]
                 laid = self.laid[number]
                 if name in self.free and laid.forms:  # as it came about, a dimension for each axis
-                    order = order_of(laid.forms[0], laid.shape)
-                    whole = (form for form in laid.forms if is_permutation(form, laid.shape))
-                    form = next(whole, spread(order, laid.shape))
+                    order = self.orders.get(number, order_of(laid.forms[0], laid.shape))
+                    fitting = (form for form in laid.forms if self._fits(number, form))
+                    form = next(fitting, spread(order, laid.shape))
                     self._free(name, form)
                 found = self.materialised(number, form, name)
                 if found != name:

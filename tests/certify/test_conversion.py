@@ -85,6 +85,7 @@ ASKED: dict[str, Asked] = {
     "bytes": Asked("bytes"),
     "changed": Asked("count,changed,bytes"),
     "free": Asked("bytes,count", free_io=True),
+    "free and blocked": Asked("count,bytes", backend="blocked", free_io=True),
     "nhwc": Asked("count,changed,bytes", backend="nhwc"),
     "blocked": Asked("count,bytes", backend="blocked"),
     "layouts": Asked("bytes", layout="Conv=NHWC,HWIO"),

@@ -55,13 +55,12 @@ def least(
     numbers, root = _elements(graph)
     ops = [op for op in graph.ops if op.type != "Transpose"]
     last = {root[name]: n for n, op in enumerate(ops) for name in op.inputs if name}
-    if not free_io:
-        last.update({root[name]: len(ops) for name in graph.outputs})
+    last.update({root[name]: len(ops) for name in graph.outputs})
     names = objective.split(",")
     places = Places(graph, names)
     limit = None if most is None else packed(most)
     states = {places.mask(set() if free_io else _given(graph, numbers)): 0}
-    ways = _every_way(graph, ops, desired, graph.outputs if free_io else [])
+    ways = _every_way(graph, ops, desired)
     for n, op in enumerate(ops):
         after: dict[int, int] = {}
         counts = category_of(op) is not Category.AGNOSTIC
@@ -81,7 +80,12 @@ def least(
         states = after
     ends = {(root[name], numbers[name].tobytes()) for name in graph.outputs}
     needed = places.mask(set() if free_io else ends)
-    found = [cost + places.paid(there, needed) for there, cost in states.items()]
+    made = {root[name] for name in graph.outputs if graph.tensors[root[name]].kind == "activation"}
+    freed = made if free_io else set()
+    found = [
+        cost + places.paid(there, needed) + places.unwhole(there, freed)
+        for there, cost in states.items()
+    ]
     return unpacked(min(found), len(names)) if found else None
 
 
@@ -112,8 +116,8 @@ class Places:
         self.of: dict[str, int] = {}
         self.beginnings: dict[int, str] = {}
         """The input of each place in which it may come."""
-        self.first: dict[str, int] = {}
-        """All places in which an input may come."""
+        self.whole: dict[str, int] = {}
+        """All places of a tensor in whole axes: an input may come, an output be given back so."""
 
     def mask(self, places: AbstractSet[Place]) -> int:
         """Return the number of a set; constants, laid out beforehand, are in none."""
@@ -126,14 +130,20 @@ class Places:
             size = prod(tensor.shape or ()) * tensor.element_bytes  # type: ignore[arg-type]
             self.costs[bit] = packed([{"bytes": size, "count": 1}.get(n, 0) for n in self.names])
             self.of[name] = self.of.get(name, 0) | bit
-            if self.graph.producer(name) is None and _may_begin(self.graph, place):
-                self.beginnings[bit] = name
-                self.first[name] = self.first.get(name, 0) | bit
+            if _is_whole(self.graph, place):
+                self.whole[name] = self.whole.get(name, 0) | bit
+                if self.graph.producer(name) is None:
+                    self.beginnings[bit] = name
         return self.bits[place]
 
     def live(self, names: Iterable[str]) -> int:
         """Return all known places of tensors."""
         return sum(self.of.get(name, 0) for name in names)
+
+    def unwhole(self, there: int, names: Iterable[str]) -> int:
+        """Return the cost of a transform of each of these tensors that is only there in parts."""
+        parts = (self.of.get(n, 0) & there for n in names if not there & self.whole.get(n, 0))
+        return sum(self.costs[there & -there] for there in parts if there)
 
     def paid(self, there: int, needed: int) -> int:
         """Return the cost of the places that are not there; an input comes in one for nothing."""
@@ -141,7 +151,7 @@ class Places:
         while missing:
             bit = missing & -missing
             name = self.beginnings.get(bit)
-            if name is None or there & self.first[name]:
+            if name is None or there & self.whole[name]:
                 total += self.costs[bit]
             there, missing = there | bit, missing ^ bit
         return total
@@ -171,14 +181,14 @@ def _given(graph: ConversionGraph, numbers: dict[str, np.ndarray]) -> set[Place]
     return {(name, numbers[name].tobytes()) for name in inputs}
 
 
-def _may_begin(graph: ConversionGraph, place: Place) -> bool:
-    """Return whether an input may come so, which it does in whole axes."""
+def _is_whole(graph: ConversionGraph, place: Place) -> bool:
+    """Return whether a tensor is in whole axes, in which an input may come."""
     shape = graph.tensors[place[0]].shape or ()
-    return place[1] in _beginnings(tuple(int(size) for size in shape))  # type: ignore[arg-type]
+    return place[1] in _whole(tuple(int(size) for size in shape))  # type: ignore[arg-type]
 
 
 @cache
-def _beginnings(shape: tuple[int, ...]) -> frozenset[bytes]:
+def _whole(shape: tuple[int, ...]) -> frozenset[bytes]:
     """Return a tensor's elements as they lie in memory with its axes in each order."""
     numbers = np.arange(prod(shape)).reshape(shape)
     return frozenset(numbers.transpose(p).tobytes() for p in permutations(range(numbers.ndim)))
@@ -196,14 +206,10 @@ def _options(
 
 
 def _every_way(
-    graph: ConversionGraph, ops: list[Op], desired: Requirements | None, whole: list[str]
+    graph: ConversionGraph, ops: list[Op], desired: Requirements | None
 ) -> list[list[Mode]]:
-    """Return all ways of ops: permutations and others, and what orders of tensors lead to.
-
-    Outputs that are to be whole are not given in parts.
-    """
+    """Return all ways of ops: permutations and others, and what orders of tensors lead to."""
     values = values_of(graph)
-    unparted = {values.number[name] for name in whole}
     ways = [ModeTable(desired).of(op).every[:1] if desired else () for op in ops]
     ways = [
         list(w) if w and w[0].layouts else _permutations(op)
@@ -223,14 +229,9 @@ def _every_way(
                 own = values.own(other, values.order(name, order))
                 if has_factors(own) or ops[m].type in VIEWS:
                     for more in further_modes(ops[m], slot, own, whole_ways[m]):
-                        gives = zip(ops[m].outputs, more.orders[len(ops[m].inputs) :], strict=True)
-                        known = any(more.orders == old.orders for old in ways[m])
-                        if known or any(
-                            o and values.number[o] in unparted and has_factors(r) for o, r in gives
-                        ):
-                            continue
-                        ways[m].append(more)
-                        waiting.append((m, more))
+                        if all(more.orders != old.orders for old in ways[m]):
+                            ways[m].append(more)
+                            waiting.append((m, more))
     return ways
 
 

@@ -12,6 +12,7 @@ import pytest
 from layoutopt.base.result import Status
 from layoutopt.conversion.backends import BlockedCpu
 from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.cost_table import costs_from
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import VIEWS, Mode, ModeTable, further_modes
@@ -34,19 +35,35 @@ from tests.layout.drawn import formed
 OBJECTIVES = ["bytes,count", "count,bytes"]
 
 
+@pytest.mark.parametrize("free_io", [False, True])
 @pytest.mark.parametrize("block", [2, 3])
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_required_blocks_are_exact(objective: str, block: int) -> None:
+def test_required_blocks_are_exact(objective: str, block: int, free_io: bool) -> None:
     """On random graphs whose convolutions take blocks, the cost is that of exhaustive search."""
     wanted, blocked = BlockedCpu(block), 0
     for seed in range(20_000 + 100 * block, 20_016 + 100 * block):
         graph = drawn(seed, 4 + seed % 8)
-        found = convert_graph(graph, objective=objective, desired=wanted)
+        if free_io:
+            graph.output(graph.ops[len(graph.ops) // 2].outputs[0])
+        found = convert_graph(graph, objective=objective, desired=wanted, free_io=free_io)
         assert found.status is Status.OPTIMAL
         most = found.objective[0], found.objective[1]
-        assert found.objective == least(graph, objective, False, most, wanted), seed
+        assert found.objective == least(graph, objective, free_io, most, wanted), seed
         blocked += any(op.layouts is not None for op in found.graph.ops)
     assert blocked > 4
+
+
+def test_a_freed_output_stays_free_where_blocks_are_another_choice() -> None:
+    """Blocks at a higher price do not ask for the output as it is written."""
+    graph = ConversionGraph()
+    x, w = graph.input("x", (1, 16, 8, 8)), graph.constant("w", (32, 16, 1, 1))
+    graph.output(graph.op("Conv", [x, w]))
+    lines = [("NHWC,HWIO", 1), ("NCHW16c,OIHW16i16o", 50)]
+    ops = [{"type": "Conv", "layouts": layouts, "us": us} for layouts, us in lines]
+    costs = costs_from({"transform": {"us": 5}, "op": ops})
+    found = convert_graph(graph, costs=costs, objective="time", free_io=True)
+    assert found.objective == found.bound == (10**9,)
+    assert [*found.freed.values()] == [(0, 2, 3, 1)] * 2
 
 
 @pytest.mark.parametrize("free_io", [False, True])
