@@ -124,12 +124,12 @@ class Desired(Requirements):
         return given if rank in ranks else any_layout(rank)
 
     def _blocked_companion(self, op: Op, wanted: OperandLayouts, n: int) -> Layout | None:
-        """Return the blocks of an operand that is not named, where padding asks for some.
+        """Return the blocks of an operand that is not named, where channels have to be padded.
 
         Weights and biases must have as many channels as data and result then.
         """
         data, result, written = wanted.input(0), wanted.output(0), written_input(op, n)
-        if not self.padding or written is None or data is None:
+        if not self.padding or self.divides(op) or written is None or data is None:
             return None
         factors = {"I": data.factor_of("C"), "C": data.factor_of("C")}
         factors["O"] = data.factor_of("C") if result is None else result.factor_of("C")

@@ -16,11 +16,17 @@ from tests.support import refused
 # What backends need, and when a tensor is as they need it
 
 
-def op(op_type: str, *shapes: Shape | None, out: Shape | None = None, layouts: str = "") -> Op:
+def op(
+    op_type: str,
+    *shapes: Shape | None,
+    out: Shape | None = None,
+    layouts: str = "",
+    group: int = 1,
+) -> Op:
     """Return an op with inputs and one result of some shapes."""
     return Op(
         op_type,
-        {},
+        {"group": group},
         tuple(f"x{n}" for n in range(len(shapes))),
         ("y",),
         shapes,
@@ -39,6 +45,7 @@ def needs(requirements: Requirements, given_op: Op) -> str:
 # Ops of all kinds of sensitivity, also for rows of tests/examples/calls.txt.
 CONV = op("Conv", (1, 32, 8, 8), (64, 32, 3, 3), (64,), out=(1, 64, 6, 6))
 STEM = op("Conv", (1, 3, 8, 8), (64, 3, 3, 3), (64,), out=(1, 64, 6, 6))
+DEPTHWISE = op("Conv", (1, 32, 8, 8), (32, 1, 3, 3), out=(1, 32, 6, 6), group=32)
 LINE = op("Conv", (1, 32, 8), (64, 32, 3), out=(1, 64, 6))
 VOLUME = op("Conv", (1, 32, 8, 8, 8), (64, 32, 3, 3, 3), out=(1, 64, 6, 6, 6))
 TURNED = op("ConvTranspose", (1, 32, 8, 8), (32, 64, 3, 3), out=(1, 64, 10, 10))
