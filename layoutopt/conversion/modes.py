@@ -382,7 +382,8 @@ def sliced(op: Op, slot: int, order: Order) -> Mode | None:
     if slot < len(op.inputs) and slot not in operands:
         return None
     front = rank - len(shape)
-    ones = tuple(a for a in range(rank) if a < front or shape[a - front] == 1)
+    own = {axis_of(item) + front for item in order}  # an axis of size 1 among them is padded
+    ones = tuple(a for a in range(rank) if a not in own and (a < front or shape[a - front] == 1))
     dims = (*ones, *(moved_to(dim, main_axis(dim) + front) for dim in compact(order)))
     cut = Cut(op, dims, (1,) * front + shape)
     wide = padded_axes(cut.dims, cut.shape)
@@ -400,7 +401,7 @@ def sliced(op: Op, slot: int, order: Order) -> Mode | None:
             return None
         inputs.append(form or None)
     if outputs is None:
-        found = [_operand(cut, own, ones, along) for own in op.output_shapes]
+        found = [_operand(cut, result, ones, along) for result in op.output_shapes]
         if None in found:
             return None
         outputs = [form or None for form in found]
@@ -408,22 +409,25 @@ def sliced(op: Op, slot: int, order: Order) -> Mode | None:
 
 
 def _keeps_zeros(op: Op, wide: Collection[int], rank: int) -> bool:
-    """Return whether zeros behind axes stay zeros: then a convolution may read on."""
+    """Return whether zeros behind axes stay zeros: then a convolution may read on.
+
+    No operand may be broadcast along these axes.
+    """
     if not operator_of(op).keeps_zeros:
         return False
     axes = [axis - rank for axis in wide]
     shapes = [shape for n, shape in enumerate(op.input_shapes) if op.has(n)]
-    return all(
-        shape is not None and -min(axes) <= len(shape) and all(shape[a] != 1 for a in axes)
-        for shape in shapes
-    )
+    if any(shape is None or len(shape) < -min(axes) for shape in shapes):
+        return False
+    return all(len({shape[a] for shape in shapes if shape is not None}) == 1 for a in axes)
 
 
 def _operand(cut: Cut, shape: Shape | None, ones: Sequence[int], along: int | None) -> Form | None:
     """Return the form of an operand, ``()`` if it may stay as it is; None if it cannot be had."""
     if shape is None or len(shape) > len(cut.shape):
         return None
-    if along is None and all(size == 1 for size in shape):
+    padded = padded_axes(cut.dims, cut.shape)
+    if along is None and not padded and all(size == 1 for size in shape):
         return ()
     front = len(cut.shape) - len(shape)
     if any(axis >= front and shape[axis - front] != 1 for axis in ones):

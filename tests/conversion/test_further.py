@@ -352,6 +352,20 @@ def test_a_tower_in_blocks() -> None:
     ]
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_elementwise_ops_run_padded_whatever_the_number_of_channels(channels: int) -> None:
+    """One channel is padded like three; a constant with one is not broadcast into padding."""
+    graph = ConversionGraph()
+    x, shift = graph.input("x", (1, 4, 3)), graph.constant("s", (1, channels, 1))
+    first = graph.op("Conv", [x, graph.constant("a", (channels, 4, 1))])
+    relu = graph.op("Relu", [graph.op("Add", [first, shift])])
+    graph.output(graph.op("Conv", [relu, graph.constant("b", (4, channels, 1))]))
+    wanted = parse_desired("Conv=NCW4c,OIW4i4o", padding=True)
+    found = convert_graph(graph, objective="count", desired=wanted)
+    assert found.objective == (2,)
+    assert_same(graph, found, 0)
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_padded_blocks_are_exact(objective: str) -> None:
     """Where blocks do not divide channels are padded, and the cost is that of exhaustive search."""

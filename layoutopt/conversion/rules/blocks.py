@@ -44,12 +44,12 @@ class Cut:
         for dim in self.dims:
             axis = main_axis(dim)
             own = axis - front
-            if own < 0 or (own in seen and shape[own] == 1):
+            if own >= 0 and shape[own] == self.shape[axis] is not None:  # else one may be 1
+                found.append(moved_to(dim, own))
+            elif own < 0 or (own in seen and shape[own] == 1):
                 found.append(-1)
             elif isinstance(dim, int) or shape[own] == 1:
                 found.append(own)
-            elif shape[own] == self.shape[axis] is not None:  # else one may be 1, and broadcast
-                found.append(moved_to(dim, own))
             else:
                 longer = self._stretched(dim, shape[own]) if axis == stretched else None
                 if longer is None:
