@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -173,6 +173,28 @@ def check_range(found: TileMap, memory: TileMemory) -> None:
             )
 
 
+class Windows(NamedTuple):
+    """Windows that move along an axis: that of index ``o`` begins at ``o * stride - padding``.
+
+    Those that begin before the first element begin there.
+    """
+
+    number: int
+    stride: int = 1
+    padding: int = 0
+
+    def starts(self) -> Array:
+        """Return where each window begins."""
+        return np.maximum(np.arange(self.number) * self.stride - self.padding, 0)
+
+    def steps(self, along: Steps) -> Steps:
+        """Return the steps of what windows begin with, of those along their axis."""
+        first = np.maximum(-(-(along.starts + self.padding) // self.stride), 0)
+        first[:1] = 0
+        last = np.append(first[1:] > first[:-1], True) & (first < self.number)
+        return Steps(first[last], along.values[last]).merged()
+
+
 MOST_ELEMENTS = 10**8
 """Up to so many elements a map may be made one by one."""
 
@@ -181,27 +203,44 @@ def _taken(
     shape: tuple[int, ...],
     memory: TileMemory,
     rule: Mapping[str, Any] | None,
-    indices: Sequence[Array],
+    windows: Sequence[Windows],
 ) -> TileMap:
-    """Return the tiles of the elements of a tensor whose index along each axis is in a list."""
-    if math.prod(map(len, indices)) and not math.prod(shape):
+    """Return the tiles of the elements of a tensor at which windows along all axes begin."""
+    count = math.prod(own.number for own in windows)
+    if count and not math.prod(shape):
         raise InputError(f"a tensor of {list(shape)} has no first element")
     whole = tile_map(shape, memory, rule)
     if [n for n in whole.shape if n != 1] == [n for n in shape if n != 1]:
-        return _by_axis(whole, shape, indices)
-    count = math.prod(map(len, indices))
+        return _by_axis(whole, shape, windows)
+    row = _in_a_row(shape, windows) if count and len(whole.shape) == 1 else None
+    if row is not None:
+        return TileMap((count,), (row.steps(whole.steps[0]),))
     if count > MOST_ELEMENTS:
         raise InputError(
             f"the other tensor's tiles do not follow its dimensions, and {count:,} "
             f"elements are too many to look at each; at most {MOST_ELEMENTS:,}"
         )
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
-    flat = outer_sum([stride * index for stride, index in zip(strides, indices, strict=True)])
+    flat = outer_sum([s * own.starts() for s, own in zip(strides, windows, strict=True)])
     return tile_map_of(whole.at(flat))
 
 
-def _by_axis(whole: TileMap, shape: Sequence[int], indices: Sequence[Array]) -> TileMap:
-    """Return the tiles of some indices along each axis of a map that follows the dimensions.
+def _in_a_row(shape: Sequence[int], windows: Sequence[Windows]) -> Windows | None:
+    """Return windows along all axes as windows along the row of all elements, if they are that."""
+    moving = [d for d, own in enumerate(windows) if own.number != 1]
+    if not moving:
+        return Windows(1)
+    first, inner = windows[moving[0]], range(moving[0] + 1, moving[-1] + 1)
+    size = math.prod(shape[inner.stop :])
+    if not inner:
+        return Windows(first.number, first.stride * size, first.padding * size)
+    if first[1:] == (1, 0) and all(windows[d] == Windows(shape[d]) for d in inner):
+        return Windows(math.prod(own.number for own in windows), size)
+    return None
+
+
+def _by_axis(whole: TileMap, shape: Sequence[int], windows: Sequence[Windows]) -> TileMap:
+    """Return the tiles at which windows begin, of a map that follows the dimensions.
 
     Axes of 1 that only one of map and tensor has do not matter.
     """
@@ -210,10 +249,11 @@ def _by_axis(whole: TileMap, shape: Sequence[int], indices: Sequence[Array]) -> 
     first = sum((steps.values for extent, steps in axes if extent == 1), np.zeros(1, np.int64))
     nothing = Steps(np.zeros(1, np.int64), np.zeros(1, np.int64))
     found = [
-        nothing if extent == 1 else Steps(np.arange(len(index)), next(long).at(index)).merged()
-        for extent, index in zip(shape, indices, strict=True)
+        nothing if extent == 1 else own.steps(next(long))
+        for extent, own in zip(shape, windows, strict=True)
     ]
-    return TileMap((1, *map(len, indices)), (Steps(nothing.starts, first), *found))
+    counts = [own.number for own in windows]
+    return TileMap((1, *counts), (Steps(nothing.starts, first), *found))
 
 
 AnyRule = TypeVar("AnyRule", bound=Rule)
@@ -323,7 +363,7 @@ def bias(
         raise InputError(
             f"shape {list(shape)} from dimension {first} on does not broadcast to {list(large)}"
         )
-    return _taken(large, memory, rule, [np.arange(n) for n in full])
+    return _taken(large, memory, rule, list(map(Windows, full)))
 
 
 def reduction(
@@ -346,7 +386,7 @@ def reduction(
     ones = [1 if a in reduced else n for a, n in enumerate(large)]
     if list(shape) not in (kept, ones):
         raise InputError(f"shape {list(shape)} does not fit; {kept} or {ones} is needed")
-    return _taken(large, memory, rule, [np.arange(n) for n in ones])
+    return _taken(large, memory, rule, list(map(Windows, ones)))
 
 
 def pooling(
@@ -371,13 +411,12 @@ def pooling(
             f"shape {list(shape)} does not fit windows over the last {len(steps)} dimensions "
             f"of {list(large)}"
         )
-    indices = [np.arange(n) for n in shape[:lead]]
-    for d, (stride, before) in enumerate(zip(steps, pads, strict=True), lead):
-        first = np.maximum(np.arange(shape[d]) * stride - before, 0)
-        if shape[d] and first[-1] >= large[d]:
+    windows = list(map(Windows, shape[:lead]))
+    windows += map(Windows, shape[lead:], steps, pads)
+    for d, own in enumerate(windows):
+        if own.number and max((own.number - 1) * own.stride - own.padding, 0) >= large[d]:
             raise InputError(f"dimension {d}: a window lies behind the {large[d]} elements")
-        indices.append(first)
-    return _taken(large, memory, rule, indices)
+    return _taken(large, memory, rule, windows)
 
 
 RULES: dict[str, Rule] = {

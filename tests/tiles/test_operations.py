@@ -321,9 +321,26 @@ def test_too_many_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Elements are looked at one by one only up to a number, and not at all where axes fit."""
     monkeypatch.setattr(rules, "MOST_ELEMENTS", 5)
     with refused("the other tensor's tiles do not follow its dimensions, and 6 elements"):
-        tile_map((6,), MEMORY, {"kind": "bias", "of": [4, 6], "rule": {"kind": "linear"}})
+        rule = {"kind": "reduction", "of": [2, 4, 3], "axes": [1], "rule": {"kind": "linear"}}
+        tile_map((2, 3), MEMORY, rule)
     grid = {"kind": "grid", "blocks": [2, 3]}
     check((6,), {"kind": "bias", "of": [4, 6], "rule": grid}, np.array([0, 0, 1, 1, 2, 2]))
+
+
+@pytest.mark.parametrize("other", [None, {"kind": "linear"}])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"kind": "bias", "of": [2, 10**12]},
+        {"kind": "reduction", "of": [10**12, 7], "axes": [1]},
+        {"kind": "pooling", "of": [2 * 10**12], "strides": [2]},
+    ],
+)
+def test_large_axes_are_not_listed(rule: dict[str, Any], other: Any) -> None:
+    """Whole axes, first elements and windows keep the steps of the other tensor's tiles."""
+    found = tile_map((10**12,), MEMORY, rule | {"rule": other})
+    assert sum(len(steps.starts) for steps in found.steps) < 100
+    assert found.at(np.array([0, 10**12 - 1])).tolist() == [0, 31 if rule["kind"] == "bias" else 63]
 
 
 def test_the_halo_counts() -> None:
