@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 from layoutopt.base.errors import InputError, OptionError, errors_at
 from layoutopt.base.files import named, parse_toml, read_utf8
 from layoutopt.base.numbers import exact_decimal
-from layoutopt.conversion.desired import Desired, parse_desired
+from layoutopt.conversion.desired import Desired, desired_of
 from layoutopt.conversion.graph import ConversionGraph, size_of
 from layoutopt.conversion.required import required
 from layoutopt.conversion.result import NO_TRANSFORMS, Tally
@@ -105,12 +105,13 @@ def _line(given: Any, place: str) -> CostLine:
         raise InputError("must be a table", place)
     _only(given, {"type", "name", "layouts", "us", "us_per_megabyte"}, place)
     kind, name, layouts = (given.get(key) for key in ("type", "name", "layouts"))
-    if (kind is None) == (name is None) or not isinstance(kind or name, str):
+    known = kind or name
+    if (kind is None) == (name is None) or not isinstance(known, str) or not known:
         raise InputError("needs either a type of op or the name of one", place)
     if not isinstance(layouts, str):
         raise InputError('needs layouts, as in "NHWC,HWIO"', place)
     with errors_at(place):
-        desired = parse_desired(f"{kind}={layouts}" if kind else f"@{name}={layouts}")
+        desired = desired_of(known if kind else f"@{known}", layouts)
     return CostLine(desired, *_times(given, place))
 
 

@@ -257,14 +257,16 @@ def parse_desired(text: str, padding: bool = False) -> Desired:
         if key == "skip":
             skipped.update((_known(name.strip(), entry), None) for name in value.split(","))
         else:
-            known = key if key == DEFAULT else _known(key, entry)
-            entries[known] = _layouts(value, entry)
+            entries |= desired_of(key, value).entries
     return Desired(entries | skipped, padding)
 
 
-def _layouts(text: str, entry: str) -> OperandLayouts:
+def desired_of(key: str, layouts: str) -> Desired:
+    """Return the layouts of a type of op, of the op with the name behind ``@``, or by default."""
+    entry = f"{key}={layouts}"
+    known = key if key == DEFAULT else _known(key, entry)
     try:
-        return parse_operands(text)
+        return Desired({known: parse_operands(layouts)})
     except LayoutError as error:
         raise InputError(f"desired layout {entry!r}: {error.reason}") from None
 
