@@ -114,7 +114,8 @@ def offsets(
         say("")
         say(_places(place))
     if svg is not None:
-        drawing.draw(layout, sizes, logical=logical).save(svg, overwrite=overwrite)
+        picture = drawing.draw(layout, sizes, logical=logical, element_bytes=element_bytes)
+        picture.save(svg, overwrite=overwrite)
     return 0
 
 

@@ -30,15 +30,16 @@ def draw(
     *,
     logical: str | None = None,
     colour: str | None = None,
+    element_bytes: int = 4,
 ) -> Picture:
     """Return memory as a grid: a cell for each element, in the order in which they lie.
 
     Grids have the last two physical dimensions as rows and columns.  A cell shows the element's
     flat index in logical order and is coloured by its place along one axis, ``colour``, by default
-    C, or the second one, or the only one; padding is white.  Neither aligned layouts nor large
-    tensors are drawn.
+    C, or the second one, or the only one; padding is white.  Neither large tensors are drawn, nor
+    layouts with gaps, which elements of ``element_bytes`` may need for alignments.
     """
-    place = placement(layout, shape, logical)
+    place = placement(layout, shape, logical, element_bytes)
     extents = place.physical_shape
     if math.prod(extents) != place.size:
         raise LayoutError(f"{layout}: layouts with gaps of alignment are not drawn")
