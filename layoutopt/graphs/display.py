@@ -17,17 +17,15 @@ from layoutopt.base.numbers import more, number, unique
 from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.base.table import Part, Table, Words
 from layoutopt.graphs.locations import (
-    TILE,
     Locations,
     checked_layouts,
     flow,
-    hook_of,
     layouts_in,
 )
 from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import root_tiles
+from layoutopt.graphs.tiling import TileLocations
 from layoutopt.pictures import grids
 from layoutopt.pictures.cards import Card, OpCard, Tie
 from layoutopt.pictures.colours import palette
@@ -287,7 +285,7 @@ TRACED = 2**20  # tensors with larger roots are plain boxes, and their elements 
 def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int]) -> str:
     """Draw tensors, given by number, with all ops and ValuedPairs between them, as SVG."""
     laid, place = layouts is not None, {t: i for i, t in enumerate(chosen)}
-    numbers = Locations(graph) if graph.tile_memory is None else _Tiles(graph, laid)
+    numbers = Locations(graph) if graph.tile_memory is None else TileLocations(graph, laid)
     counted = [t for t in chosen if laid or size(graph.shapes[t]) <= CELLS]
     given = checked_layouts(numbers, layouts or {})
     where = _locations(numbers, given, counted)
@@ -310,46 +308,6 @@ def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int])
     )
 
 
-class _Tiles(Locations):
-    """Tiles as locations, named by their numbers; outputs of hooks have locations of their own.
-
-    If sinks are ``laid``, unplaced ones lie on the tiles of the linear rule.
-    """
-
-    def __init__(self, graph: GraphStore, laid: bool) -> None:
-        super().__init__(graph)
-        self.laid = laid
-
-    def on(self, tiles: Array) -> Array:
-        """Return the location numbers of tiles."""
-        self.pool.update({tile: self.count + tile for tile in unique(tiles).tolist()})
-        return tiles + self.count
-
-    def own(self, t: int) -> Array:
-        """Return the location numbers of a root tensor's own tiles, flat."""
-        producer = self.graph.producers[t]
-        open_yet = not self.laid and self.graph.ops[producer].kind is Kind.SINK
-        if open_yet or hook_of(self.graph, producer) is not None:
-            return super().own(t)
-        return self.on(root_tiles(self.graph, t).tiles())
-
-    def at(self, origin: str, elements: Array) -> Array:
-        """Return the location numbers of the tiles of elements of an origin of pieces."""
-        if origin == TILE:
-            return self.on(elements)
-        t = self.graph.number(origin)
-        if hook_of(self.graph, self.graph.producers[t]) is not None:
-            return self.own(t)[elements]
-        return self.on(root_tiles(self.graph, t).at(elements))
-
-    def numbered(self, locations: Array) -> Array:
-        """Return the numbers of the tiles of locations; tiles are returned unchanged."""
-        known = locations >= self.count
-        tensors, elements = Locations(self.graph).origins(np.where(known, -1, locations))
-        found = locations.copy()
-        for t in unique(tensors[~known]).tolist():
-            found[tensors == t] = self.at(self.graph.tensor_name(t), elements[tensors == t])
-        return found
 
 
 def _locations(

@@ -130,13 +130,14 @@ def locations_of(
     ----------
     layouts
         A result, or layouts by name or handle of sinks: pieces, or arrays of location numbers.
-        Elements that are not given any are at fresh locations.
+        Elements that are not given any are at fresh locations.  On a tile memory, locations are
+        tiles where layouts are given, and elements are at fresh ones without.
 
     Returns
     -------
     dict
         For each tensor, by name, an array of its shape.  Equal numbers are equal locations;
-        the numbers of locations do not depend on the layouts.
+        the numbers of locations do not depend on the pieces.
 
     Raises
     ------
@@ -147,6 +148,10 @@ def locations_of(
     """
     require(8 * sum(map(size, graph.shapes)), "a number for every element")
     numbers, given = Locations(graph), layouts_in(graph, layouts or {}, "layouts")
+    if graph.tile_memory is not None and layouts is not None:
+        from layoutopt.graphs.tiling import TileLocations
+
+        numbers = TileLocations(graph, laid=True)
     roots, placed = {}, checked_layouts(numbers, given)
     for t in numbers.first:
         layout = placed.get(t, ())

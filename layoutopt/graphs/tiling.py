@@ -16,9 +16,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import unique
 from layoutopt.base.result import Piece
 from layoutopt.graphs import ops
-from layoutopt.graphs.locations import TILE, Tiled, hook_of, hooked
+from layoutopt.graphs.locations import TILE, Locations, Tiled, hook_of, hooked
 from layoutopt.graphs.ops import Array, Kind, Shape, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.tiles.blocks import TileMap, even_steps, tile_map_of
@@ -52,6 +53,48 @@ def root_tiles(graph: GraphStore, t: int) -> TileMap:
         from layoutopt.tiles.rules import tile_map
 
         return tile_map(graph.shapes[t], memory, op.rule if isinstance(op, ops.Source) else None)
+
+
+class TileLocations(Locations):
+    """Tiles as locations, named by their numbers; outputs of hooks have locations of their own.
+
+    If sinks are ``laid``, unplaced ones lie on the tiles of the linear rule.
+    """
+
+    def __init__(self, graph: GraphStore, laid: bool) -> None:
+        super().__init__(graph)
+        self.laid = laid
+
+    def on(self, tiles: Array) -> Array:
+        """Return the location numbers of tiles."""
+        self.pool.update({tile: self.count + tile for tile in unique(tiles).tolist()})
+        return tiles + self.count
+
+    def own(self, t: int) -> Array:
+        """Return the location numbers of a root tensor's own tiles, flat."""
+        producer = self.graph.producers[t]
+        open_yet = not self.laid and self.graph.ops[producer].kind is Kind.SINK
+        if open_yet or hook_of(self.graph, producer) is not None:
+            return super().own(t)
+        return self.on(root_tiles(self.graph, t).tiles())
+
+    def at(self, origin: str, elements: Array) -> Array:
+        """Return the location numbers of the tiles of elements of an origin of pieces."""
+        if origin == TILE:
+            return self.on(elements)
+        t = self.graph.number(origin)
+        if hook_of(self.graph, self.graph.producers[t]) is not None:
+            return self.own(t)[elements]
+        return self.on(root_tiles(self.graph, t).at(elements))
+
+    def numbered(self, locations: Array) -> Array:
+        """Return the numbers of the tiles of locations; tiles are returned unchanged."""
+        known = locations >= self.count
+        tensors, elements = Locations(self.graph).origins(np.where(known, -1, locations))
+        found = locations.copy()
+        for t in unique(tensors[~known]).tolist():
+            found[tensors == t] = self.at(self.graph.tensor_name(t), elements[tensors == t])
+        return found
 
 
 POOL = -1

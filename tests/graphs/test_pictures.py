@@ -170,6 +170,11 @@ def test_on_a_tile_memory_colours_are_tiles() -> None:
     assert found["x"].fills == (two, one, one, two, two, two)
     assert found["s"].words == tuple("001122")
     assert labels(graph.draw(layouts)) == ["1 · 3 of 6"]
+    lie = graph.locations(layouts)
+    assert [(lie[name] - lie["b"][0]).tolist() for name in "xs"] == [
+        [2, 1, 1, 2, 2, 2],
+        [0, 0, 1, 1, 2, 2],
+    ]
     where = graph.locations()
     numbers = np.r_[where["b"][[2, 1]], where["s"][3:5], -1, -1]
     assert graph.draw({x: numbers}) == graph.draw(layouts)
