@@ -100,8 +100,9 @@ def mismatch(
     """Return in one line why a layout is not as another requires, None if it is.
 
     Each dimension must be of the same axis, in the same blocks, and have what the other has in
-    brackets; ``*`` is any axis, on either side.  Strides must be multiples of the alignments
-    required, in bytes, as they follow from the shape and the tensor's own alignments.
+    brackets; ``*`` is any axis, on either side, and so is a dimension of size 1.  Strides must be
+    multiples of the alignments required, in bytes, as they follow from the shape and the tensor's
+    own alignments.
     """
     if required.undefined or (required.is_any and carried.undefined):
         return None
@@ -110,7 +111,7 @@ def mismatch(
     if len(shape) != len(required.dims) or len(carried.dims) != len(required.dims):
         return f"it has {len(shape)} dimensions, not {len(required.dims)}"
     for d, (has, needs) in enumerate(zip(carried.dims, required.dims, strict=True)):
-        if not may_be(has, needs):
+        if shape[d] != 1 and not may_be(has, needs):
             return f"dimension {d} is {has.name}, not {needs.name}"
         if has.extensions or has.blocks != OPEN:
             for extension in needs.extensions:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from layoutopt.conversion.carried import FREE, carried, conflicts, filled
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements, may_be, mismatch
-from layoutopt.conversion.rules.op import UNKNOWN, Op
+from layoutopt.conversion.rules.op import UNKNOWN, Op, Shape
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import (
     category_of,
@@ -81,7 +81,7 @@ def _violations(
         if not name:
             continue
         has, written, side = layouts[name], written_input(op, n), f"input {n}"
-        found = _misread(has, written)
+        found = _misread(has, written, graph.tensors[name].shape)
         if found is None and n in wrong:
             needs, dim = wrong[n].needs, wrong[n].dim
             other = f"{has.dims[dim].name} where others have {needs.dims[dim].name}"
@@ -98,14 +98,18 @@ def _violations(
             yield from unmet(f"result {n}", name, has, needs)
 
 
-def _misread(has: Layout, written: Layout | None) -> tuple[Layout, str] | None:
-    """Return what an op takes a tensor's axes for, and what they are, if these differ."""
+def _misread(has: Layout, written: Layout | None, shape: Shape | None) -> tuple[Layout, str] | None:
+    """Return what an op takes a tensor's axes for, and what they are, if these differ.
+
+    Dimensions of size 1 may be of any axis.
+    """
     if written is None or written.undefined or has.undefined:
         return None
     if len(has.dims) != len(written.dims):
         return written, f"it has {len(has.dims)} dimensions, not {len(written.dims)}"
     pairs = list(zip(has.dims, written.dims, strict=True))
-    if all(may_be(a, b) for a, b in pairs):
+    sizes = [None] * len(pairs) if shape is None else shape
+    if all(size == 1 or may_be(a, b) for size, (a, b) in zip(sizes, pairs, strict=True)):
         return None
     # What is open on one side is taken to be what the other side says.
     known = [(b if a == FREE else a).name for a, b in pairs]

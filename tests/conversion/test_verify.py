@@ -9,6 +9,8 @@ import pytest
 
 from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.carried import carried
+from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.op import Op, Shape, Size
@@ -43,6 +45,16 @@ def after(op_type: str, layout: str, shape: Shape, attributes: Mapping[str, Any]
     graph = image(layout, shape)
     result = graph.op(op_type, ["x"], attributes)
     return str(carried(graph)[result])
+
+
+def test_dimensions_of_size_1_may_be_of_any_axis() -> None:
+    """A converted graph has no transform of axes of size 1, and is as required."""
+    graph, wanted = image("NCHW", (1, 1, 8, 8)), parse_desired("Conv=NHWC,HWIO")
+    pooled = graph.op("MaxPool", ["x"], {"kernel_shape": (8, 8)}, shape=(1, 1, 1, 1))
+    graph.output(graph.op("Conv", [pooled, graph.constant("w", (4, 1, 1, 1))]))
+    found = convert_graph(graph, desired=wanted)
+    assert found.objective == (0,)
+    assert lines(found.graph, wanted) == []
 
 
 def test_quantised_products_have_rows_of_their_left_operand() -> None:
