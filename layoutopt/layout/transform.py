@@ -61,7 +61,10 @@ class Transform:
         if source.is_dense and target.is_dense and self.is_free:
             return tuple(view(before, after, self.shape))
         found = tuple(steps(before, after, self.shape))
-        return found if target.is_dense else (*found, TransformStep("align", after, target.strides))
+        packed = source.is_dense or any(step.kind in ("pad", "crop", "permute") for step in found)
+        if target.is_dense and packed:
+            return found
+        return (*found, TransformStep("align", after, target.strides))
 
     @property
     def lines(self) -> tuple[str, ...]:
