@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from layoutopt.base.errors import InputError
 from layoutopt.generate.layers import Back, TrainingStep, at_least, linear, loss
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
@@ -22,6 +23,8 @@ def mixture_of_experts_step(
     """
     at_least(1, experts=experts, width=width, feed_forward=feed_forward)
     at_least(1, tokens=tokens, active=active)
+    if active > experts:
+        raise InputError(f"active is {active}; it must be at most experts, which is {experts}")
     graph = Graph(f"mixture-{experts}x{width}", f"Adam step of {experts} experts")
     step = TrainingStep(graph, ("m", "v"))
     x = graph.sink((tokens, width), name="x")
