@@ -68,7 +68,7 @@ def transpose_by_copy(
 
     The library's dims are in the new order, in a layout of the same order of axes and blocks,
     without gaps.  The RFC's second option (section 4.1); nothing moves if all axes that change
-    places are of size 1.
+    places are of size 1 and not padded.
     """
     at = checked(permutation, descriptor.rank)
     source = compose(inverse(at), compose(checked(axes, descriptor.rank), at))

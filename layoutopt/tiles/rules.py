@@ -33,8 +33,8 @@ def linear(
 
     With ``boxes`` every tile gets a box of the tensor, which makes larger chunks: with ``p`` tiles
     to fill, outer dimensions are cut into single indices while their product ``o`` is at
-    most ``p``, and the next one, of ``n`` indices, into blocks of ``ceil(n / (p // o))``.
-    Where grains would cross blocks, chunks are as without.
+    most ``p``, and the next one, of ``n`` indices, into blocks of ``ceil(n / (p // o))``, rounded
+    up to whole grains.  Where grains would cross blocks, chunks are as without.
 
     The same idea as ``poputil::mapTensorLinearly`` in Graphcore's poplibs.
     """
