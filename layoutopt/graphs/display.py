@@ -308,8 +308,6 @@ def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int])
     )
 
 
-
-
 def _locations(
     numbers: Locations, given: Mapping[int, Array | Sequence[Piece]], chosen: Iterable[int]
 ) -> dict[int, Array]:

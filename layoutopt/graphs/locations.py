@@ -19,7 +19,6 @@ import numpy as np
 
 from layoutopt.base import result
 from layoutopt.base.errors import InputError, errors_at
-from layoutopt.base.limits import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Piece, UnwindingResult, outer_sum
 from layoutopt.graphs.ops import Array, Barrier, Kind, Shape, Source, UnwindingOp, size
@@ -119,46 +118,6 @@ def flow(graph: GraphStore, roots: Mapping[int, Array], wanted: Iterable[int]) -
         producer = graph.producers[t]
         arrays[t] = graph.ops[producer].view([arrays[c] for c in graph.carriers(producer)])
     return arrays
-
-
-def locations_of(
-    graph: GraphStore, layouts: Mapping[Any, Any] | UnwindingResult | None = None
-) -> dict[str, Array]:
-    """Return the location number of every element of every tensor.
-
-    Parameters
-    ----------
-    layouts
-        A result, or layouts by name or handle of sinks: pieces, or arrays of location numbers.
-        Elements that are not given any are at fresh locations.  On a tile memory, locations are
-        tiles where layouts are given, and elements are at fresh ones without.
-
-    Returns
-    -------
-    dict
-        For each tensor, by name, an array of its shape.  Equal numbers are equal locations;
-        the numbers of locations do not depend on the pieces.
-
-    Raises
-    ------
-    InputError
-        If layouts do not fit the graph.
-    SizeError
-        If the arrays do not fit into memory.
-    """
-    require(8 * sum(map(size, graph.shapes)), "a number for every element")
-    numbers, given = Locations(graph), layouts_in(graph, layouts or {}, "layouts")
-    if graph.tile_memory is not None and layouts is not None:
-        from layoutopt.graphs.tiling import TileLocations
-
-        numbers = TileLocations(graph, laid=True)
-    roots, placed = {}, checked_layouts(numbers, given)
-    for t in numbers.first:
-        layout = placed.get(t, ())
-        where = layout if isinstance(layout, np.ndarray) else numbers.taken(t, layout)
-        roots[t] = where.reshape(graph.shapes[t])
-    every = flow(graph, roots, range(len(graph.shapes)))
-    return {graph.tensor_name(t): every[t] for t in range(len(graph.shapes))}
 
 
 @dataclass(frozen=True, eq=False)

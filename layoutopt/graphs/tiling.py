@@ -11,15 +11,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.limits import require
 from layoutopt.base.numbers import unique
-from layoutopt.base.result import Piece
+from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.graphs import ops
-from layoutopt.graphs.locations import TILE, Locations, Tiled, hook_of, hooked
+from layoutopt.graphs.locations import (
+    TILE,
+    Locations,
+    Tiled,
+    checked_layouts,
+    flow,
+    hook_of,
+    hooked,
+    layouts_in,
+)
 from layoutopt.graphs.ops import Array, Kind, Shape, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.tiles.blocks import TileMap, even_steps, tile_map_of
@@ -95,6 +106,23 @@ class TileLocations(Locations):
         for t in unique(tensors[~known]).tolist():
             found[tensors == t] = self.at(self.graph.tensor_name(t), elements[tensors == t])
         return found
+
+
+def locations_of(
+    graph: GraphStore, layouts: Mapping[Any, Any] | UnwindingResult | None = None
+) -> dict[str, Array]:
+    """Return the location numbers of all tensors; see :meth:`layoutopt.Graph.locations`."""
+    require(8 * sum(map(size, graph.shapes)), "a number for every element")
+    on_tiles = graph.tile_memory is not None and layouts is not None
+    numbers = TileLocations(graph, laid=True) if on_tiles else Locations(graph)
+    placed = checked_layouts(numbers, layouts_in(graph, layouts or {}, "layouts"))
+    roots = {}
+    for t in numbers.first:
+        layout = placed.get(t, ())
+        where = layout if isinstance(layout, np.ndarray) else numbers.taken(t, layout)
+        roots[t] = where.reshape(graph.shapes[t])
+    every = flow(graph, roots, range(len(graph.shapes)))
+    return {graph.tensor_name(t): every[t] for t in range(len(graph.shapes))}
 
 
 POOL = -1

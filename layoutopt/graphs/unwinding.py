@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from layoutopt.base.limits import require
 from layoutopt.base.table import Part, Shown
 from layoutopt.graphs import growers
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, one_each
-from layoutopt.graphs.locations import flow, locations_of
+from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Array, Kind, Shape, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor, basic
@@ -416,11 +416,39 @@ class Graph(Builder, Shown):
     grow_dynamic = growers.grow_dynamic
     grow_optimizer_step = growers.grow_optimizer_step
 
-    locations = locations_of
     is_unwindable = is_unwindable
     in_regions = in_regions
     out_regions = out_regions
     index_map = index_map
+
+    def locations(
+        self, layouts: Mapping[Any, Any] | UnwindingResult | None = None
+    ) -> dict[str, Array]:
+        """Return the location number of every element of every tensor.
+
+        Parameters
+        ----------
+        layouts
+            A result, or layouts by name or handle of sinks: pieces, or arrays of location numbers.
+            Elements that are not given any are at fresh locations.  On a tile memory, locations
+            are tiles where layouts are given, and elements are at fresh ones without.
+
+        Returns
+        -------
+        dict
+            For each tensor, by name, an array of its shape.  Equal numbers are equal locations;
+            the numbers of locations do not depend on the pieces.
+
+        Raises
+        ------
+        InputError
+            If layouts do not fit the graph.
+        SizeError
+            If the arrays do not fit into memory.
+        """
+        from layoutopt.graphs.tiling import locations_of
+
+        return locations_of(self, layouts)
 
     def draw(
         self,

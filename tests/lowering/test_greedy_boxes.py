@@ -16,7 +16,8 @@ from layoutopt.base.limits import Limits
 from layoutopt.check.elements import evaluate
 from layoutopt.generate.families import FAMILIES, generate
 from layoutopt.generate.random_graphs import random_graph, random_views
-from layoutopt.graphs.locations import FixedElements, locations_of
+from layoutopt.graphs.locations import FixedElements
+from layoutopt.graphs.tiling import locations_of
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
 from layoutopt.unwinding import unwind
