@@ -53,7 +53,7 @@ from layoutopt.layout.factors import (
     within,
 )
 from layoutopt.layout.layout import Layout
-from layoutopt.layout.permutations import Permutation
+from layoutopt.layout.permutations import Permutation, inverse
 from layoutopt.layout.reshape import Group, written_sizes
 
 MOST_AXES = 6
@@ -242,16 +242,17 @@ def orders_of_many(transposes: Iterable[Permutation]) -> LongOrders:
 
 
 def _combined(rank: int, permutations: Collection[Permutation]) -> list[Permutation]:
-    """Return all products of permutations; none if there are too many."""
-    found = {tuple(range(rank)): None}
-    left = [*found]
-    for order in left:
-        new = dict.fromkeys(tuple(order[i] for i in one) for one in permutations)
-        left += [one for one in new if one not in found]
-        found |= new
-        if len(found) > MOST_ORDERS:
-            return []
-    return left
+    """Return products of permutations and their inverses, short ones first, but not too many."""
+    steps = sorted({*permutations, *map(inverse, permutations)})
+    found = [tuple(range(rank))]
+    known = {*found}
+    for order in found:
+        for one in steps:
+            new = tuple(order[i] for i in one)
+            if new not in known and len(found) < MOST_ORDERS:
+                known.add(new)
+                found.append(new)
+    return found
 
 
 def _distinct(op: Op, extended: bool, long: LongOrders) -> Iterator[Mode]:

@@ -392,7 +392,7 @@ def is_misread(node: onnx.NodeProto) -> bool:
     return dilated or padded or bool(given.get("ceil_mode")) or node.op_type == "NonZero"
 
 
-DOUBTFUL = {"Einsum", "Range", "Resize", "Upsample"}
+DOUBTFUL = {"Einsum", "Range", "Resize", "Slice", "Upsample"}
 """Op types of whose results ONNX's inference tells other sizes than runtimes make of some sizes."""
 
 
@@ -406,11 +406,13 @@ def _misread_sizes(model: onnx.ModelProto) -> list[int]:
         for node, number in zip(graph.node, numbers, strict=False):
             if node.op_type not in doubtful or not is_standard(node.domain):
                 continue
-            told = _sizes(kinds.get(node.output[0]), names) or ()
-            _, shapes = result_shapes(node, lambda x: shape_of(kinds.get(x)), values, versions)
-            own, kind = next(iter(shapes), None), kinds.get(node.input[0])
-            if node.op_type == "Range" and kind and "int" in type_name(kind.tensor_type.elem_type):
-                own = told
+            told, kind = _sizes(kinds.get(node.output[0]), names), kinds.get(node.input[0])
+            counts = kind is not None and "int" in type_name(kind.tensor_type.elem_type)
+            if told is None or (counts and node.op_type == "Range"):
+                continue
+            op = _op_of_shapes(node, lambda x: shape_of(kinds.get(x)), values, versions)
+            first, rule = op.shape(0), type_facts(op.type).shape
+            own = None if first is None or rule is None else rule(op, first)
             pairs = zip(told, told if own is None else own, strict=False)
             if any(size is not None and size != right for size, right in pairs):
                 found.append(number)
@@ -548,15 +550,25 @@ def result_shapes(
     versions: Mapping[str, int],
 ) -> tuple[Op, list[Shape | None]]:
     """Return a node as an op, and what is known of the shape of each result by this op alone."""
-    own = copied(node)
-    own.domain = "" if node.domain == UNREAD else node.domain
-    op = op_of(own, versions, values)
+    op = _op_of_shapes(node, shape, values, versions)
     if op.type == "ConstantOfShape" and op.inputs[0] in values:
         return op, [tuple(values[op.inputs[0]].tolist())]
     try:
-        return op, infer(replace(op, input_shapes=tuple(map(shape, op.inputs))))
+        return op, infer(op)
     except InputError:
         return op, []
+
+
+def _op_of_shapes(
+    node: onnx.NodeProto,
+    shape: Callable[[str], Shape | None],
+    values: Mapping[str, Array],
+    versions: Mapping[str, int],
+) -> Op:
+    own = copied(node)
+    own.domain = "" if node.domain == UNREAD else node.domain
+    op = op_of(own, versions, values)
+    return replace(op, input_shapes=tuple(map(shape, op.inputs)))
 
 
 VECTORS = {"Pad": {3}, "Resize": {2, 3}, "Slice": {3, 4}}

@@ -282,7 +282,8 @@ def _outside(model: onnx.ModelProto) -> list[onnx.TensorProto]:
         every += getattr(graph, "initializer", ())
         sparse += getattr(graph, "sparse_initializer", ())
         holding = (n for n in graph.node if n.op_type in HOLDING or n.domain)
-        for a in (a for node in holding for a in node.attribute):
+        given = [a for node in holding for a in node.attribute]
+        for a in (*given, *getattr(graph, "attribute_proto", ())):
             every += [*a.tensors, *([a.t] if a.HasField("t") else [])]
             sparse += [
                 *a.sparse_tensors,

@@ -185,6 +185,8 @@ def _check_known(attribute: onnx.AttributeProto, kinds: Mapping[str, int]) -> No
         names = onnx.AttributeProto.AttributeType
         own, right = names.Name(attribute.type), names.Name(kinds[attribute.name])
         raise InputError(f"attribute {attribute.name!r} is of kind {own}, {right} is needed")
+    if attribute.name == "equation" and b"." in attribute.s.replace(b" ", b"").replace(b"...", b""):
+        raise InputError(f"equation {attribute.s.decode()!r} has a dot that is none of '...'")
 
 
 @cache

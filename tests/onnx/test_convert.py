@@ -365,7 +365,7 @@ def test_files_that_were_read_are_never_replaced(outside: Path) -> None:
         layoutopt.convert(outside).save(outside.parent / "net2.onnx")
 
 
-def test_weights_of_bodies_and_sparse_ones_may_be_in_files(tmp_path: Path) -> None:
+def test_weights_of_bodies_functions_and_sparse_ones_may_be_in_files(tmp_path: Path) -> None:
     """They are read, also by their own files' names never replaced, and missed in memory."""
     net = onnx.parser.parse_model(
         """<ir_version: 10, opset_import: ["" : 17]> g (float[2,3] x, bool c) => (float[2,3] y) {
@@ -379,8 +379,20 @@ def test_weights_of_bodies_and_sparse_ones_may_be_in_files(tmp_path: Path) -> No
     net.graph.node[0].attribute.append(onnx.helper.make_attribute("sparse_value", held))
     [branch] = (a.g for a in net.graph.node[2].attribute if a.name == "then_branch")
     branch.initializer.append(onnx.numpy_helper.from_array(np.ones((2, 3), np.float32), "b"))
+    default = onnx.helper.make_attribute("w", onnx.numpy_helper.from_array(np.float32(3), "w"))
+    constant = onnx.helper.make_node("Constant", [], ["k"])
+    constant.attribute.add(name="value", ref_attr_name="w", type=onnx.AttributeProto.TENSOR)
+    inside = [constant, onnx.helper.make_node("Mul", ["u", "k"], ["v"])]
+    own = [onnx.helper.make_opsetid("", 17)]
+    net.functions.append(
+        onnx.helper.make_function("f", "F", ["u"], ["v"], inside, own, attribute_protos=[default])
+    )
+    net.opset_import.append(onnx.helper.make_opsetid("f", 1))
+    net.graph.node.append(onnx.helper.make_node("F", ["y"], ["z"], domain="f"))
+    net.graph.output[0].name = "z"
     given = Outputs(copied(net))
-    for x in (branch.initializer[0], net.graph.node[0].attribute[0].sparse_tensor.values):
+    sparse = net.graph.node[0].attribute[0].sparse_tensor.values
+    for x in (branch.initializer[0], sparse, net.functions[0].attribute_proto[0].t):
         (tmp_path / f"{x.name}.onnx.data").write_bytes(x.raw_data)
         x.ClearField("raw_data")
         x.data_location = x.EXTERNAL
@@ -390,7 +402,7 @@ def test_weights_of_bodies_and_sparse_ones_may_be_in_files(tmp_path: Path) -> No
     path = tmp_path / "net.onnx"
     path.write_bytes(net.SerializeToString())
     result = layoutopt.convert(path)
-    for name in ("b", "values"):
+    for name in ("b", "values", "w"):
         with pytest.raises(InputError, match=f"{name}.onnx.data: was read"):
             result.save(tmp_path / f"{name}.onnx", overwrite=True)
     assert given.difference(result.model) == 0

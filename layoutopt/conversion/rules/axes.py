@@ -246,7 +246,7 @@ def triangle(op: Op, permutation: Permutation) -> Mapping[str, Any]:
         return {}
     if permutation[-2:] != (rank - 1, rank - 2) or (op.has(1) and "k" not in op.attributes):
         raise RemapError(f"{op}: the last two axes must stay the last two, and there if k is open")
-    return {"upper": 1 - op.integer("upper", 1), "k": -op.integer("k", 0)}
+    return {"upper": 1 - op.integer("upper", 1), "k": min(-op.integer("k", 0), 2**63 - 1)}
 
 
 def _of_each(op: Op, name: str, rank: int) -> tuple[int, ...]:
@@ -264,6 +264,19 @@ def places_shape(op: Op, shape: Shape) -> Shape:
 def counted_shape(op: Op, shape: Shape) -> Shape:
     """Return the shape of a Range; how rounding changes the number of its elements is not known."""
     return (None,)
+
+
+LARGEST = (2**31 - 1, 2**63 - 1)
+"""Ends of slices that runtimes take for the end of an axis, backwards too."""
+
+
+def sliced_shape(op: Op, shape: Shape) -> Shape | None:
+    """Return what is known of the shape of a Slice that runs back to the largest numbers."""
+    ends, steps = op.integers("ends") or (), op.integers("steps") or ()
+    if not any(end in LARGEST and step < 0 for end, step in zip(ends, steps, strict=False)):
+        return None
+    axes = op.axes(len(shape)) or tuple(range(len(ends)))
+    return tuple(None if axis in axes else size for axis, size in enumerate(shape))
 
 
 def framed_shape(op: Op, shape: Shape) -> Shape | None:
@@ -354,17 +367,19 @@ def gathered_nd_axes(op: Op) -> tuple[Axes | None, ...]:
 
 
 MOST_INDEXED = 720
-"""Orders of data and indices that are tried together; of more, data stays as it is."""
+"""Orders of data and indices that are tried together; of more, data or both stay as they are."""
 
 
 def index_orders(op: Op) -> Iterator[Remapped]:
     """Yield a Gather or GatherND whose indices come in other orders, and so does the result."""
     rank, indices = op.rank(0), op.rank(1)
     depth = _depth(op) if op.type == "GatherND" else 0
-    if rank is None or indices is None or depth is None:
+    if rank is None or indices is None or depth is None or depth > rank:
         return
     axis = None if op.type == "GatherND" else op.axis(0, rank)
     free = range(op.integer("batch_dims", 0), indices - (axis is None))
+    if factorial(max(0, len(free))) > MOST_INDEXED:
+        return
     tails: Iterable[Permutation] = permutations(range(depth, rank))
     if factorial(rank - depth) * factorial(max(0, len(free))) > MOST_INDEXED:
         tails = [tuple(range(depth, rank))]

@@ -8,7 +8,7 @@ from typing import Any
 
 from layoutopt.conversion.rules.op import Op, Shape, Size
 from layoutopt.conversion.rules.operator import Axes, Follow, RemapError, Remapped, Rule, fitted
-from layoutopt.layout.factors import Form
+from layoutopt.layout.factors import Form, open_sizes
 from layoutopt.layout.permutations import Permutation
 
 
@@ -111,12 +111,15 @@ def _multiplies_vectors(op: Op, left: int, right: int, second: int, axes: Sequen
     """Return whether rows or columns of a batch of products are 1, with a second operand each.
 
     Many products with vectors take far longer than one with a matrix; no transpose is worth that.
-    A ``second`` operand for the whole batch is one matrix that all rows are multiplied by.
+    A ``second`` operand for the whole batch is one matrix that all rows are multiplied by; but as
+    the op is written, a batch of unknown size may be a single row.
     """
     rank = len(axes)
     summed = rank - 1 - (second == right)
-    single = any(_result_size(op, left, right, axis - rank) == 1 for axis in axes[-2:])
-    return single and any(_spans(op, second, axis, summed, rank) for axis in axes[:-2])
+    sizes = [_result_size(op, left, right, axis - rank) for axis in axes]
+    unknown = list(axes) == sorted(axes) and open_sizes(tuple(sizes[:-2])) > 0
+    own = any(_spans(op, second, axis, summed, rank) for axis in axes[:-2])
+    return 1 in sizes[-2:] and (own or unknown)
 
 
 def _result_size(op: Op, left: int, right: int, axis: int) -> Size:

@@ -307,6 +307,7 @@ ROWS: list[Operator] = [
         at_run_time=("starts", "ends", "steps"),
         blocks=blocks.taken,
         like=ShapeLike("Slice", range(5)),
+        shape=axes.sliced_shape,
         same_rank=True,
     ),
     *_light(

@@ -227,6 +227,9 @@ def pooled(op: Op, shape: Shape) -> Shape | None:
     return (*shape[:2], *sizes)
 
 
+LARGEST_SIZE = 2**62
+
+
 def resized(op: Op, shape: Shape) -> Shape | None:
     """Return the shape that scales give, if they are known: runtimes multiply in 32 bits."""
     scales, axes = op.attributes.get("scales"), op.axes(len(shape)) or tuple(range(len(shape)))
@@ -236,7 +239,7 @@ def resized(op: Op, shape: Shape) -> Shape | None:
     for axis, scale in zip(axes, scales, strict=True):
         size = sizes[axis]
         if scale != 1:
-            known = isinstance(size, int)
+            known = isinstance(size, int) and 0 <= size * scale < LARGEST_SIZE
             sizes[axis] = int(np.float32(size) * np.float32(scale)) if known else None
     return tuple(sizes)
 
@@ -249,7 +252,12 @@ def pads_upsampled(op: Op) -> bool:
 
 def upsampled(op: Op, shape: Shape) -> Shape | None:
     """Return what is known of the shape of a ConvTranspose's result that ONNX would get wrong."""
-    return (shape[0], *(None,) * (len(shape) - 1)) if pads_upsampled(op) else None
+    if not pads_upsampled(op):
+        return None
+    filters = op.shape(1) or ()
+    channels = filters[1] if len(filters) > 1 else None
+    channels = channels * op.integer("group", 1) if isinstance(channels, int) else None
+    return (shape[0], channels, *(None,) * (len(shape) - 2))
 
 
 def _each(op: Op, name: str, default: int, count: int, low: int | None) -> tuple[int, ...]:
