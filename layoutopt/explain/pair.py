@@ -206,17 +206,37 @@ class Demand(NamedTuple):
 def fewest(demands: Sequence[Demand], things: int, limits: Limits) -> tuple[int, ...] | None:
     """Return the smallest set of items that meets all demands; ``None`` if there is none.
 
-    Sizes are tried in increasing order.  The search branches on the items with positive amounts
+    Sizes are tried in increasing order, of sets with all items that no demand can do without.  The
+    search branches on the items with positive amounts
     for an unmet demand, largest first, and excludes each item from later branches.  It prunes
     branches in which the largest remaining amounts do not suffice.  TimeoutError ends it.
     """
+    forced = _forced(demands)
+    if forced is None:
+        return None
     search = _Search(demands, limits)
-    helpful = {i for i in range(things) if any(d.amounts[i] > 0 for d in demands)}
+    helpful = {i for i in range(things) if any(d.amounts[i] > 0 for d in demands)} - forced
     for count in range(len(helpful) + 1):
-        found = search.found(set(helpful), count)
+        found = search.found(sorted(forced), set(helpful), count)
         if found is not None:
             return tuple(sorted(found))
     return None
+
+
+def _forced(demands: Sequence[Demand]) -> set[int] | None:
+    """Return items that are in every set that meets all demands; ``None`` if there is no set."""
+    forced, before = set[int](), -1
+    while before < len(forced):
+        before = len(forced)
+        for amounts, target in demands:
+            lack = target - sum(amounts[i] for i in forced)
+            free = [i for i, x in enumerate(amounts) if x > 0 and i not in forced]
+            most = sum(amounts[i] for i in free)
+            if most < lack:
+                return None
+            if lack > 0:
+                forced.update(i for i in free if most - amounts[i] < lack)
+    return forced
 
 
 class _Search:
@@ -229,10 +249,10 @@ class _Search:
             for d in demands
         ]
 
-    def found(self, allowed: set[int], number: int) -> list[int] | None:
-        """Return at most ``number`` allowed items that meet all demands, or ``None``."""
-        chosen: list[int] = []
-        tried = self._to_try(chosen, allowed, number)
+    def found(self, forced: list[int], allowed: set[int], number: int) -> list[int] | None:
+        """Return at most ``number`` allowed items that meet all demands with the forced ones."""
+        chosen, number = list(forced), number + len(forced)
+        tried = self._to_try(chosen, allowed, number - len(chosen))
         stack = [] if tried is None else [(allowed, iter(tried))]
         while tried != [] and stack:
             allowed, rest = stack[-1]

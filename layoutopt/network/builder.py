@@ -315,6 +315,8 @@ class CostNetwork:
         return None if isinstance(cost, Real | Decimal) and cost == worst else cost
 
     def _number(self, value: Number, what: str) -> Fraction | int:
+        if type(value) is int and -(2**62) < value < 2**62:  # most are, and exact takes longer
+            return value
         return exact(value, self._step, what)
 
     def build(self) -> Network:

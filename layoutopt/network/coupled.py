@@ -154,9 +154,18 @@ class _Solver:
         self.take(whole)
 
     def take_any(self) -> None:
-        """Take any allowed labelling, if dual ascent without tables soon finds one."""
+        """Take any allowed labelling: the cheapest labels, or what dual ascent soon finds.
+
+        Neither looks at tables.
+        """
         free = replace(self.network, table_edges=no_pairs(), table_of=no_numbers(), tables=())
         work, limits = work_of(free, Unlimited()), Limits(time.monotonic() + ANY)
+        cheapest = [0] * len(self.network)
+        for node in work.left():
+            cheapest[node] = min(work.labels(node), key=work.costs[node].__getitem__)
+        work.restore(cheapest)
+        if self.take(cheapest):
+            return
         with suppress(TimeoutError, OverflowError):  # it ends with the first one that is taken
             ascent = RowAscent(work, RowSet.of(free).one_sided(work), limits)
             ascent.run(limits, lambda labels: -inf if self.take(labels) else inf, inf, ANY_STEPS)

@@ -244,8 +244,10 @@ def triangle(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     rank = len(permutation)
     if permutation[-2:] == (rank - 2, rank - 1):
         return {}
-    if permutation[-2:] != (rank - 1, rank - 2) or (op.has(1) and "k" not in op.attributes):
-        raise RemapError(f"{op}: the last two axes must stay the last two, and there if k is open")
+    if permutation[-2:] != (rank - 1, rank - 2):
+        raise RemapError(f"{op}: the last two axes must stay the last two")
+    if op.has(1) and "k" not in op.attributes:
+        raise RemapError(f"{op}: its k are known at run time only")
     return {"upper": 1 - op.integer("upper", 1), "k": min(-op.integer("k", 0), 2**63 - 1)}
 
 

@@ -202,14 +202,14 @@ def channels_first_only(rule: Rule) -> Rule:
     return permute
 
 
-def pooled(op: Op, shape: Shape) -> Shape | None:
+def pooled(op: Op, shape: Shape) -> Shape:
     """Return the shape of a pool's results.
 
     Where pads keep the size, it is ``ceil(size / stride)``; runtimes disagree for dilated pools.
     """
     kernel, count = op.integers("kernel_shape"), len(shape) - 2
     if kernel is None or len(kernel) != count:
-        return None
+        return (None,) * len(shape)
     strides = _each(op, "strides", 1, count, 1)
     dilations = _each(op, "dilations", 1, count, 1)
     pads = _each(op, "pads", 0, 2 * count, None)
