@@ -370,6 +370,10 @@ class _Trial:
             why = f"outputs differ by {difference:.2g}"
         except InputError as error:
             difference, why = math.inf, error.reason
+        except (MemoryError, TimeoutError):
+            raise
+        except Exception as error:  # a defect of this package; the user keeps the network
+            difference, why = math.inf, f"{type(error).__name__}: {error}"
         self.times.end("check")
         if difference > tolerance(self.given):
             self.sound = None
