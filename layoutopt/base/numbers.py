@@ -309,6 +309,5 @@ def exact(value: Fraction | int | None) -> str:
     try:
         return number(exact_decimal(value))
     except InputError:
-        return (
-            f"{value.numerator:,}/{value.denominator:,} (about {number(nearest(Fraction(value)))})"
-        )
+        about = number(nearest(Fraction(value)))
+        return f"{value.numerator:,}/{value.denominator:,} (about {about})"

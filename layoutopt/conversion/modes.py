@@ -576,7 +576,8 @@ def _product(op: Op, whole: Mode, slot: int, order: Order, shape: Shape) -> Mode
             forms.append(None)
             continue
         names = known[len(known) - len(own) :]
-        if any(own[a] not in (1, cut_sizes.get(name, own[a])) for a, name in enumerate(names)):
+        both = [(own[a], cut_sizes[name]) for a, name in enumerate(names) if name in cut_sizes]
+        if n != slot and any(size != 1 and (size is None or size != cut) for size, cut in both):
             return None  # of sizes that are not known to be equal, one may be 1
         every = tuple(map(main_axis, plain[n]))
         new = tuple(

@@ -35,13 +35,16 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
             return _with_vector(op, left, right, permutation, swap)
         summed = {left: rank - 1, right: rank - 2}  # in place of the axis that is not theirs
         pairs = ((left, right), (right, left))[: 1 + swap]
-        vectors = _multiplies_vectors(op, left, right, right, range(rank))
+        sizes = tuple(_result_size(op, left, right, axis - rank) for axis in range(rank))
+        # As it is written, a batch of unknown size may be a single row.
+        vectors = 1 in sizes[-2:] and open_sizes(sizes[:-2]) > 0
+        vectors = vectors or _multiplies_vectors(op, sizes, right, range(rank), summed[right])
         fits = (
             (first, second)
             for first, second in pairs
             if not _spans(op, first, permutation[-1], summed[first], rank)
             and not _spans(op, second, permutation[-2], summed[second], rank)
-            and (vectors or not _multiplies_vectors(op, left, right, second, permutation))
+            and (vectors or not _multiplies_vectors(op, sizes, second, permutation, summed[second]))
         )
         first, second = next(fits, (None, None))
         kept = {*permutation[-2:]} == {*summed.values()} or plain
@@ -107,19 +110,16 @@ def _exchanged(permutation: Permutation, one: int, other: int) -> Permutation:
     return tuple(places.get(axis, axis) for axis in permutation)
 
 
-def _multiplies_vectors(op: Op, left: int, right: int, second: int, axes: Sequence[int]) -> bool:
+def _multiplies_vectors(
+    op: Op, sizes: Shape, second: int, axes: Sequence[int], summed: int
+) -> bool:
     """Return whether rows or columns of a batch of products are 1, with a second operand each.
 
     Many products with vectors take far longer than one with a matrix; no transpose is worth that.
-    A ``second`` operand for the whole batch is one matrix that all rows are multiplied by; but as
-    the op is written, a batch of unknown size may be a single row.
+    A ``second`` operand for the whole batch is one matrix that all rows are multiplied by.
     """
-    rank = len(axes)
-    summed = rank - 1 - (second == right)
-    sizes = [_result_size(op, left, right, axis - rank) for axis in axes]
-    unknown = list(axes) == sorted(axes) and open_sizes(tuple(sizes[:-2])) > 0
-    own = any(_spans(op, second, axis, summed, rank) for axis in axes[:-2])
-    return 1 in sizes[-2:] and (own or unknown)
+    own = any(_spans(op, second, axis, summed, len(axes)) for axis in axes[:-2])
+    return own and any(sizes[axis] == 1 for axis in axes[-2:])
 
 
 def _result_size(op: Op, left: int, right: int, axis: int) -> Size:
