@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
@@ -15,7 +16,7 @@ from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.conversion.shapes import infer, is_misread_product
 from layoutopt.graphs.ops import Array
 from layoutopt.layout.factors import elements_of
-from layoutopt.onnx.attributes import attributes, op_of
+from layoutopt.onnx.attributes import op_of
 from layoutopt.onnx.protobuf import (
     SMALL,
     all_nodes,
@@ -167,16 +168,13 @@ def with_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelPr
     well-formed, and, where inference is ``strict``, if some shapes cannot be inferred.
     """
     old = versions_of(model).get("", SINCE_AXES_FROM_THE_LAST) < SINCE_AXES_FROM_THE_LAST
-    every = enumerate(all_nodes(model.graph))
-    hidden = [k for k, n in every if is_misread(n) or (old and _counts_from_the_last(n))]
+    hidden = [k for k, n in enumerate(all_nodes(model.graph)) if old and _counts_from_the_last(n)]
     copies = _copy_captured(model)
     try:
         _set_domains(model, hidden, UNREAD)
         found, carried, told = infer_shapes(model), CarriedShapes(), True
         while told:
-            while misread := _misread_sizes(found):
-                _set_domains(model, misread, UNREAD)
-                hidden += misread
+            while _hide_misread(model, found, hidden):
                 found = infer_shapes(model)
             carried.forget()
             for proved in (False, True):
@@ -190,8 +188,10 @@ def with_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelPr
             )
             found = infer_shapes(model) if told else found
         short = is_short(found)
-        if short or strict:
+        again = short or strict
+        while again:
             found = infer_shapes(model, strict_mode=strict, data_prop=short)
+            again = _hide_misread(model, found, hidden)
     except InputError:
         raise
     except refusals() as error:
@@ -202,6 +202,14 @@ def with_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelPr
     _set_domains(found, hidden, "")
     _drop_initialisers(found, copies)
     return found
+
+
+def _hide_misread(model: onnx.ModelProto, found: onnx.ModelProto, hidden: list[int]) -> bool:
+    """Hide further nodes that ONNX's inference misread; return whether there are any."""
+    misread = misread_sizes(found)
+    _set_domains(model, misread, UNREAD)
+    hidden += misread
+    return bool(misread)
 
 
 def _copy_captured(model: onnx.ModelProto) -> list[int]:
@@ -369,50 +377,39 @@ def _set_domains(model: onnx.ModelProto, numbers: Collection[int], domain: str) 
     """Set the domain of some nodes, :data:`UNREAD` or ONNX's own."""
     if not numbers:
         return
-    known = any(x.domain == UNREAD for x in model.opset_import)
-    if domain and not known:
-        model.opset_import.append(onnx.helper.make_opsetid(domain, 1))
-    elif not domain:
-        model.opset_import.pop()
+    hidden = False
     for k, node in enumerate(all_nodes(model.graph)):
         if k in numbers:
             node.domain = domain
+        hidden |= node.domain == UNREAD
+    versions = [x for x in model.opset_import if x.domain != UNREAD]
+    set_items(
+        model.opset_import, [*versions, *([onnx.helper.make_opsetid(UNREAD, 1)] if hidden else [])]
+    )
 
 
-def is_misread(node: onnx.NodeProto) -> bool:
-    """Return whether ONNX's inference may tell other sizes than runtimes make."""
-    if type_facts(type_of(node)).shape is None:
-        return False
-    given = attributes(node)
-    if node.op_type == "STFT":
-        return "onesided" not in given
-    same = str(given.get("auto_pad", "")).startswith("SAME")
-    dilated = same and max(given.get("dilations", (1,))) > 1
-    padded = same and max(given.get("output_padding", (0,))) > 0
-    return dilated or padded or bool(given.get("ceil_mode")) or node.op_type == "NonZero"
+def misread_sizes(model: onnx.ModelProto) -> list[int]:
+    """Return the numbers of nodes of which ONNX's inference told other sizes than runtimes make.
 
-
-DOUBTFUL = {"Einsum", "Range", "Resize", "Slice", "Upsample"}
-"""Op types of whose results ONNX's inference tells other sizes than runtimes make of some sizes."""
-
-
-def _misread_sizes(model: onnx.ModelProto) -> list[int]:
-    """Return the numbers of nodes of which ONNX's inference told other sizes than runtimes make."""
+    Their ops have a shape of their own in the table of rules.  Of a Range only numbers with a
+    fraction are misread.
+    """
     found, names, versions = list[int](), input_names(model.graph), versions_of(model)
     kinds, numbers = _kinds(model.graph), count()
     for graph in graphs(model.graph):
-        doubtful = {n.op_type for n in graph.node} & DOUBTFUL
-        values = known_values(graph) if doubtful else {}
+        ruled = {t for t in {n.op_type for n in graph.node} if type_facts(t).shape is not None}
+        values = known_values(graph) if ruled else {}
         for node, number in zip(graph.node, numbers, strict=False):
-            if node.op_type not in doubtful or not is_standard(node.domain):
+            if node.op_type not in ruled or not is_standard(node.domain):
                 continue
             told, kind = _sizes(kinds.get(node.output[0]), names), kinds.get(node.input[0])
             counts = kind is not None and "int" in type_name(kind.tensor_type.elem_type)
             if told is None or (counts and node.op_type == "Range"):
                 continue
             op = _op_of_shapes(node, lambda x: shape_of(kinds.get(x)), values, versions)
-            first, rule = op.shape(0), type_facts(op.type).shape
-            own = None if first is None or rule is None else rule(op, first)
+            first, rule, own = op.shape(0), type_facts(op.type).shape, None
+            with suppress(InputError):  # which ONNX tells as well
+                own = None if first is None or rule is None else rule(op, first)
             pairs = zip(told, told if own is None else own, strict=False)
             if any(size is not None and size != right for size, right in pairs):
                 found.append(number)

@@ -9,16 +9,9 @@ from typing import TypeAlias
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.attributes import attributes
-from layoutopt.onnx.inference import (
-    DOUBTFUL,
-    infer_shapes,
-    is_misread,
-    is_short,
-    refusals,
-    tell_ranks,
-)
+from layoutopt.onnx.inference import infer_shapes, is_short, misread_sizes, refusals, tell_ranks
 from layoutopt.onnx.protobuf import all_nodes, bodies, copied, first_line, graphs, onnx, set_items
-from layoutopt.onnx.types import shape_of, take_declared, types_of
+from layoutopt.onnx.types import Declared, shape_of, take_declared, types_of
 from layoutopt.onnx.weights import variable_initialisers, without_weights
 
 
@@ -36,15 +29,18 @@ def fault(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
     bare = any(x.name in held and shape_of(x.type) is None for x in after.graph.input)
     if (reason or bare) and _tell_options(after):
         reason = _fault(before, after)
-    nodes = list(all_nodes(after.graph))
-    misread = any(is_misread(node) or node.op_type in {"Attention", *DOUBTFUL} for node in nodes)
-    if reason and held and not misread:  # and only defaults contradict it
+    if not reason:
+        return ""
+    told = _undeclared(after)
+    misread = any(node.op_type == "Attention" for node in all_nodes(after.graph))
+    misread = misread or bool(misread_sizes(told))
+    if held and not misread:  # and only defaults contradict it
         bare_of_defaults = copied(after)
         kept = [x for x in after.graph.initializer if x.name not in held]
         set_items(bare_of_defaults.graph.initializer, kept)
         misread = not _fault(before, bare_of_defaults)
-    if reason and misread:
-        _open_contradicted(after)
+    if misread:
+        _open_contradicted(after, types_of(told.graph))
         reason = _fault(before, after)
     return reason
 
@@ -66,11 +62,15 @@ REFUSED = ("Mismatch between number of inferred and declared dimensions", "Inval
 """What ONNX says of branches of other ranks and of transposes of them; runtimes load neither."""
 
 
-def _open_contradicted(model: onnx.ModelProto) -> None:
-    """Leave declared sizes open that ONNX infers otherwise."""
+def _undeclared(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a network with what ONNX infers of it where nothing is declared of results."""
     trial = without_weights(model)
     take_declared(trial.graph)
-    told = types_of(infer_shapes(trial, as_onnx=True, data_prop=True).graph)
+    return infer_shapes(trial, as_onnx=True, data_prop=True)
+
+
+def _open_contradicted(model: onnx.ModelProto, told: Declared) -> None:
+    """Leave declared sizes open that ONNX infers otherwise, as ``told``."""
     for graph in graphs(model.graph):
         for value in (*graph.value_info, *graph.output):
             own, right = shape_of(value.type), shape_of(told.get(value.name))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
+from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import load_model, write_proto
 from layoutopt.onnx.read import UnwindingModel, read_network, read_onnx
 from tests.onnx.networks import graph_of, model, node, save
@@ -129,3 +130,15 @@ def test_ops_that_sizes_of_one_do_not_fit_become_barriers(
     assert (
         network.warnings()[-1] == "ops that sizes of 1 do not fit, taken for barriers: Reshape (1)"
     )
+
+
+def test_inference_leaves_the_versions_of_operator_sets() -> None:
+    """It hides a Resize that ONNX misreads, and an EyeLike at which it would end, meanwhile."""
+    given = parser.parse_model("""<ir_version: 8, opset_import: ["own" : 1, "" : 17]>
+    g (float[1,2,5] x, float[3,3] u) => (float[a,b,c] y, float[d,e] z) {
+    s = Constant<value = float[3] {1.0,1.0,1.4}>() y = Resize<mode="nearest">(x, , s)
+    k = own.Op(u) z = EyeLike<dtype=1>(k) }""")
+    found = with_shapes(given)
+    for one in (given, found):
+        assert [(x.domain, x.version) for x in one.opset_import] == [("own", 1), ("", 17)]
+    assert [dim.dim_value for dim in found.graph.output[0].type.tensor_type.shape.dim] == [1, 2, 7]

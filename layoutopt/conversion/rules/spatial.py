@@ -228,6 +228,7 @@ def pooled(op: Op, shape: Shape) -> Shape:
 
 
 LARGEST_SIZE = 2**62
+"""Sizes from this one on are taken for unknown; they may be infinite or not a number."""
 
 
 def resized(op: Op, shape: Shape) -> Shape | None:
@@ -244,15 +245,13 @@ def resized(op: Op, shape: Shape) -> Shape | None:
     return tuple(sizes)
 
 
-def pads_upsampled(op: Op) -> bool:
-    """Return whether a ConvTranspose has padding of outputs that are to be of a certain size."""
-    same = str(op.attributes.get("auto_pad", "")).startswith("SAME")
-    return same and any(op.integers("output_padding") or ())
-
-
 def upsampled(op: Op, shape: Shape) -> Shape | None:
-    """Return what is known of the shape of a ConvTranspose's result that ONNX would get wrong."""
-    if not pads_upsampled(op):
+    """Return what is known of the shape of a ConvTranspose that is to give a certain size.
+
+    ONNX adds padding of the output to that size; None where there is none.
+    """
+    same = str(op.attributes.get("auto_pad", "")).startswith("SAME")
+    if not (same and any(op.integers("output_padding") or ())):
         return None
     filters = op.shape(1) or ()
     channels = filters[1] if len(filters) > 1 else None
