@@ -7,7 +7,7 @@ of rows; else both of these behind a few nodes that are fixed to each of their l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 from math import inf, lcm, prod
@@ -21,7 +21,7 @@ from layoutopt.certificate.pairwise import Pairwise, fixed, split, value
 from layoutopt.certificate.rows import Array
 from layoutopt.network.components import components
 from layoutopt.network.elimination import shrink
-from layoutopt.network.solvers.pairwise import Message, programme, relax
+from layoutopt.network.solvers.pairwise import Message, Relaxed, programme, relax
 from layoutopt.network.solvers.programme import UpperRow
 
 TABLE, TOTAL = 10**6, 3 * 10**7
@@ -153,36 +153,26 @@ def _candidates(problem: Pairwise, limits: Limits) -> Iterator[Evidence]:
         yield {"kind": "exhaustive"}
     if limits.over:
         return
-    relaxed = _relax(problem, limits)
-    if relaxed is not None:
-        prices = _prices(problem, relaxed)
+    found = _relax(problem, limits)
+    if found is not None:
+        relaxed, factor = found
+        prices = _prices(problem, relaxed.prices, factor)
         scale = lcm(*(price.denominator for _, price in prices))
         inner = {"kind": "table", "order": order} if not stuck else None
-        own = inner or _dual(problem, relaxed, scale)
+        own = inner or _dual(relaxed.messages, -scale * factor)
         rows = [[k, ratio(price)] for k, price in prices]
         yield {"kind": "prices", "rows": rows, "evidence": own} if rows else own
 
 
-@dataclass(frozen=True)
-class _Duals:
-    """Dual variables of the linear relaxation, in doubles."""
-
-    messages: list[Message]  # for each edge, those of equal labels last: costs
-    prices: list[float]  # for each row
-    factor: int = 1  # what all of them are to be multiplied by
-
-
-def _dual(problem: Pairwise, relaxed: _Duals, scale: int) -> Evidence:
-    """Return messages in whole parts of one; worths are counted in parts of ``1 / scale``."""
-    largest = max((abs(x) for pair in relaxed.messages for side in pair for x in side), default=0.0)
-    near = 1e-7 * (1 + largest)
-    every = np.array([x for pair in relaxed.messages for side in pair for x in side])
+def _dual(costs: Sequence[Message], factor: int) -> Evidence:
+    """Return messages in whole parts of one; a factor makes worths of costs."""
+    every = np.array([x for pair in costs for side in pair for x in side])
+    near = 1e-7 * (1 + np.abs(every).max(initial=0.0))
     parts = next(
         (p for p in PARTS if (abs(every * p - np.rint(every * p)) < near).all()), PARTS[-1]
     )
-    factor = -scale * relaxed.factor  # of worths
     messages = []
-    for pair in relaxed.messages:
+    for pair in costs:
         one, two = (packed([round(x * parts) * factor for x in side]) for side in pair)
         shorter = [one, None] if len(str(one)) <= len(str(two)) else [None, two]
         messages.append(shorter if any(map(any, pair)) else None)  # the other one follows
@@ -197,23 +187,23 @@ def packed(message: list[int]) -> Any:
     return {"at": at, "put": [message[i] for i in at]}
 
 
-def _prices(problem: Pairwise, relaxed: _Duals) -> list[tuple[int, Fraction]]:
-    """Return prices of rows, rounded to multiples of one number so small that it matters little."""
+def _prices(problem: Pairwise, prices: Sequence[float], factor: int) -> list[tuple[int, Fraction]]:
+    """Return prices of rows times a factor, rounded by so little that it hardly matters."""
     found = []
-    largest = max(map(abs, relaxed.prices), default=0.0)
-    for k, price in enumerate(relaxed.prices):
+    largest = max(map(abs, prices), default=0.0)
+    for k, price in enumerate(prices):
         if abs(price) <= 1e-9 * largest:
             continue
         row = problem.rows[k]
         limit = row.high if price > 0 else row.low
         size = sum(int(max(map(abs, own))) for own in row.terms.values()) + abs(limit or 0) + 1
         exact = Fraction(round(price * 2**20), 2**20) if largest > 2**40 else Fraction(price)
-        fine = 2 ** (32 * len(relaxed.prices) * size).bit_length()
+        fine = 2 ** (32 * len(prices) * size).bit_length()
         near = exact.limit_denominator(100)
         if abs(near - exact) * fine > 1:
             near = Fraction(round(exact * fine), fine)
         if near:
-            found.append((k, near * relaxed.factor))
+            found.append((k, near * factor))
     return found
 
 
@@ -222,8 +212,11 @@ def ratio(x: Fraction) -> int | str:
     return int(x) if x.denominator == 1 else str(x)
 
 
-def _relax(problem: Pairwise, limits: Limits) -> _Duals | None:
-    """Return duals of the linear relaxation, or multiples of some that prove it infeasible."""
+def _relax(problem: Pairwise, limits: Limits) -> tuple[Relaxed, int] | None:
+    """Return the solved linear relaxation, and a factor of its messages and prices.
+
+    The factor is 1, or so large that those of an elastic relaxation prove that nothing is allowed.
+    """
     entries = sum(table.size for _, _, table in problem.edges)
     entries += sum(problem.widths[i] for i, _, _ in problem.equal)
     entries += sum(len(own) for row in problem.rows for own in row.terms.values())
@@ -232,17 +225,19 @@ def _relax(problem: Pairwise, limits: Limits) -> _Duals | None:
         return None
     limits.report("certificate: relaxation")
     found = _solved(problem, limits, elastic=False) if problem.total else None
-    if found is not None or (problem.total and limits.over):
-        return found and found[0]
-    found = _solved(problem, limits, elastic=True)
-    if found is None or found[1] < 1e-6:
+    if found is not None:
+        return found, 1
+    if problem.total and limits.over:
         return None
-    factor = 1 if not problem.total else int(2 * (problem.total + 1) / found[1]) + 1
-    return replace(found[0], factor=factor)
+    found = _solved(problem, limits, elastic=True)
+    if found is None or found.cost < 1e-6:
+        return None
+    factor = 1 if not problem.total else int(2 * (problem.total + 1) / found.cost) + 1
+    return found, factor
 
 
-def _solved(problem: Pairwise, limits: Limits, *, elastic: bool) -> tuple[_Duals, float] | None:
-    """Return duals of the linear relaxation, and its least cost; ``None`` if it has none in time.
+def _solved(problem: Pairwise, limits: Limits, *, elastic: bool) -> Relaxed | None:
+    """Solve the linear relaxation, with a price for each row; ``None`` if it has none in time.
 
     If it is elastic, nothing is worth anything, but forbidden entries and what rows lack cost one
     each.
@@ -271,7 +266,7 @@ def _solved(problem: Pairwise, limits: Limits, *, elastic: bool) -> tuple[_Duals
     prices = [0.0] * len(problem.rows)
     for (k, scale), price in zip(scales, found.prices, strict=True):
         prices[k] += scale * price
-    return _Duals(found.messages, prices), found.cost
+    return replace(found, prices=prices)
 
 
 def _rows(problem: Pairwise, *, elastic: bool) -> tuple[list[UpperRow], list[tuple[int, float]]]:
