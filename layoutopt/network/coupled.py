@@ -287,8 +287,7 @@ class _Solver:
             messages.append(([0.0] * len(work.labels(u)), two))
             sent[u, v] = dict(zip(work.labels(v), two, strict=True))
         try:
-            labels = [work.labels(u) for u in work.left()]
-            tight = tighten(work, scale, messages, labels, self.limits)
+            tight = tighten(work, scale, messages, self.limits)
         except TimeoutError:
             return None
         prices = [max(0, round(price * scale)) for price in found.prices]

@@ -15,24 +15,17 @@ from layoutopt.network.costs.work import Cost, Work, level, normalise_all, overt
 from layoutopt.network.solvers.pairwise import Message
 
 
-def tighten(
-    work: Work,
-    scale: int,
-    messages: Sequence[Message],
-    labels: Sequence[Sequence[int]],
-    limits: Limits,
-) -> Work:
+def tighten(work: Work, scale: int, messages: Sequence[Message], limits: Limits) -> Work:
     """Return the problem in parts of a unit, with what messages prove as its constant.
 
-    ``scale`` of its units make one; ``labels`` are those of each node that is left that messages
-    speak of.  Raises ``TimeoutError`` if time has been up for longer than ``OVERTIME``.
+    ``scale`` of its units make one; messages speak of the labels that nodes may still choose.
+    Raises ``TimeoutError`` if time has been up for longer than ``OVERTIME``.
     """
     stop = overtime(limits)
     tight = work.copy()
     tight.constant *= scale
-    nodes = work.left()
-    own = dict(zip(nodes, labels, strict=True))
-    for u in nodes:
+    own = {u: work.labels(u) for u in work.left()}
+    for u in own:
         tight.costs[u] = [cost * scale for cost in work.costs[u]]
     for (u, v, table), (one, two) in zip(list(work.edges()), messages, strict=True):
         if stop():

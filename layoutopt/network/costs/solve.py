@@ -275,8 +275,7 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     least = part.bound() - part.constant
     if worth < inf and ascent.bound - least < USEFUL * (worth - least):
         return _solve_part(part, limits, best, 2)
-    labels = [part.labels(u) for u in part.left()]
-    return _continue(part, ascent.relaxed().messages, labels, best, limits, 2 if small else 1)
+    return _continue(part, ascent.relaxed().messages, best, limits, 2 if small else 1)
 
 
 def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
@@ -296,21 +295,16 @@ def _relaxed(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels
     for u, own, shares in zip(written.nodes, written.labels, relaxed.point, strict=True):
         wishes[u] = dict(zip(own, [round(share, 6) for share in shares], strict=True))
     best = _better(part, start, construct(part, limits, wishes))
-    return _continue(part, relaxed.messages, written.labels, best, limits, 2)
+    return _continue(part, relaxed.messages, best, limits, 2)
 
 
 def _continue(
-    part: Work,
-    messages: Sequence[Message],
-    labels: Sequence[Sequence[int]],
-    best: list[int] | None,
-    limits: Limits,
-    stage: int,
+    part: Work, messages: Sequence[Message], best: list[int] | None, limits: Limits, stage: int
 ) -> FoundLabels:
     """Forbid what messages prove to be worse than the best labelling, and solve the rest."""
     scale = max(1, min(SCALE, SCALED // (part.size() + 1)))
     try:
-        tight = tighten(part, scale, messages, labels, limits)
+        tight = tighten(part, scale, messages, limits)
     except TimeoutError:
         return _solve_part(part, limits, best, stage)
     bound = -(-tight.constant // scale)

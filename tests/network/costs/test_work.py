@@ -101,7 +101,7 @@ def tightened(work: Work, scale: int) -> Work | None:
         for u, v, table in work.edges()
     ]
     relaxed = relax(programme(costs, edges), Limits())
-    return None if relaxed is None else tighten(work, scale, relaxed.messages, labels, Limits())
+    return None if relaxed is None else tighten(work, scale, relaxed.messages, Limits())
 
 
 @pytest.mark.parametrize("scale", [1, 60])
