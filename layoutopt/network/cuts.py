@@ -20,7 +20,7 @@ from layoutopt.base.result import Result
 from layoutopt.network.components import components
 from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.flow import best_set, minimum_cut
-from layoutopt.network.problem import IntArray, Labelling, fresh_needed, reward_table
+from layoutopt.network.problem import IntArray, Labelling, fresh_needed, matches, reward_table
 
 if TYPE_CHECKING:
     from layoutopt.network.network import Network
@@ -92,19 +92,15 @@ def _terms(costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArra
     pairs = np.stack([edges[:, 0] + n * (1 - p), edges[:, 1] + n * (1 - q)], axis=1)
     used = weight > 0
     loops = np.concatenate([np.flatnonzero(never[:, 1]), n + np.flatnonzero(never[:, 0])])
-    clashes = [np.stack([loops, loops], axis=1)]
-    for place in range(max((len(own) for _, own in kinds), default=0)):
-        of = np.array([[*own, *_NO_CLASHES][place] for _, own in kinds])[table_of]
-        here = np.flatnonzero(of[:, 0, 0] >= 0)
-        end, label = of[here].transpose(2, 0, 1)
-        clashes.append(edges[here[:, None], end] + n * (1 - label))
+    table = np.repeat(np.arange(len(kinds)), [len(clashes) for _, clashes in kinds])
+    every = np.array([clash for _, clashes in kinds for clash in clashes], np.int64)
+    clash, edge = matches(table, table_of)
+    end, label = every.reshape(-1, 2, 2)[clash].transpose(2, 0, 1)
+    clashing = edges[edge[:, None], end] + n * (1 - label)
+    clashes = np.concatenate([np.stack([loops, loops], axis=1), clashing])
     total = int(own[:, 0].sum()) + int(constant.sum())
-    return _Terms(
-        n, total, rise, pairs[used], weight[used], np.concatenate(clashes), np.zeros(2 * n, np.int8)
-    )
-
-
-_NO_CLASHES = [((-1, -1), (-1, -1))] * 8
+    open_ = np.zeros(2 * n, np.int8)
+    return _Terms(n, total, rise, pairs[used], weight[used], clashes, open_)
 
 
 _Clash: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
