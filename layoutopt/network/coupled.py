@@ -561,7 +561,7 @@ def forbid_too(work: Work, tight: Work) -> None:
 
 def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, float]]) -> None:
     """Round a relaxed solution: take labels of large shares first, narrowing in between."""
-    trial = work.trial()
+    trial = work.copy()
     order = sorted(trial.left(), key=lambda u: -max(shares[u].values(), default=0.0))
     try:
         for u in order:

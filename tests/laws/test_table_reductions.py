@@ -279,7 +279,8 @@ def test_shared_tables_are_left_alone() -> None:
 def test_labels_without_a_pair() -> None:
     """A label whose row is forbidden is out of the question, and its edges are looked at."""
     work = work_on([[0, 0], [0, 0]], [(0, 1, [[None, None], [0, 4]])])
-    assert normalise(work, 0, 1)
+    normalise(work, 0, 1)
+    assert work.near == [{}, {}]
     assert work.costs == [[inf, 0], [0, 4]]
     assert work.shrunk == {0}
     with pytest.raises(Infeasible):

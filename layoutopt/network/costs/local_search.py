@@ -45,7 +45,7 @@ def polish(work: Work, labels: list[int], limits: Limits) -> list[int]:
         limits.report("local search", int(value))
         if limits.over or quiet == PATIENCE:
             break
-        trial = work.trial()
+        trial = work.copy()
         for u in _cutset(work, draw):
             trial.keep(u, labels[u])
         apply(trial, Unlimited(), trial.left())

@@ -53,7 +53,7 @@ def construct(work: Work, limits: Limits, wishes: Wishes | None = None) -> list[
     and nodes are chosen before anything is reduced.  ``None`` if that leads into a dead end.
     When time is up nodes take the best labels for those that their neighbours have.
     """
-    trial = work.trial()
+    trial = work.copy()
     queue = sorted(trial.left(), key=lambda u: len(trial.near[u]))
     labels, over = [0] * len(trial.costs), limits.over
     try:

@@ -68,7 +68,7 @@ class Work:
         self.log: list[Step] | None = None  # what was done, in order, if somebody asked for it
 
     def copy(self) -> Work:
-        """Return a copy of the nodes that are left; tables are shared."""
+        """Return a copy without a log; tables are shared."""
         twin = Work([list(own) for own in self.costs], self.never)
         twin.near = [dict(tables) for tables in self.near]
         twin.gone = list(self.gone)
@@ -76,12 +76,6 @@ class Work:
         twin.constant, twin.below = self.constant, self.below
         twin.shrunk = set(self.shrunk)
         twin.held = self.held
-        return twin
-
-    def trial(self) -> Work:
-        """Return a copy in which no node has left so far."""
-        twin = self.copy()
-        twin.order = []
         return twin
 
     def left(self) -> list[int]:
@@ -124,11 +118,6 @@ class Work:
                 self.add(u, v, tables[k])
             else:
                 self.near[u][v], self.near[v][u] = tables[k], turned[k]
-
-    def drop(self, u: int, v: int) -> None:
-        """Remove an edge."""
-        del self.near[u][v]
-        del self.near[v][u]
 
     def note(self, *step: Any) -> None:
         """Note a step where somebody asked for them."""
@@ -272,7 +261,7 @@ def split(work: Work) -> list[tuple[Work, list[int]]]:
     return parts
 
 
-def transposed(table: Table) -> Table:
+def transposed(table: Sequence[tuple[Cost, ...]]) -> Table:
     """Return a table seen from the other side."""
     return tuple(zip(*table, strict=True))
 
@@ -281,24 +270,21 @@ def _largest(costs: Iterable[Cost]) -> int:
     return max([abs(int(cost)) for cost in costs if cost < inf], default=0)
 
 
-def normalise(work: Work, u: int, v: int) -> bool:
-    """Bring an edge to normal form; return whether it has vanished.
+def normalise(work: Work, u: int, v: int) -> None:
+    """Bring an edge to normal form; one that costs nothing then vanishes.
 
     Afterwards no cost is negative, each row and column has a 0, and those of labels that are out of
     the question hold nothing else.  Raises ``Infeasible`` if a node has no label left.
     """
     table = work.near[u][v]
     rows = _rows_moved(work, u, table, work.costs[v])
-    columns = _rows_moved(work, v, tuple(zip(*rows, strict=True)), work.costs[u])
+    columns = tuple(_rows_moved(work, v, transposed(rows), work.costs[u]))
     if not any(map(any, columns)):
         work.note("move", u, v)
-        work.drop(u, v)
-        return True
-    normal = tuple(zip(*columns, strict=True))
-    if normal != table:
+        del work.near[u][v], work.near[v][u]
+    elif (normal := transposed(columns)) != table:
         work.note("move", u, v)
-        work.near[u][v], work.near[v][u] = normal, tuple(columns)
-    return False
+        work.near[u][v], work.near[v][u] = normal, columns
 
 
 def _rows_moved(work: Work, u: int, table: Table, other: Sequence[Cost]) -> list[tuple[Cost, ...]]:

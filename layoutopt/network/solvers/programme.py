@@ -124,11 +124,11 @@ class ProgrammeWriter:
         self._factor: list[int] = []
         self._blocks: list[IntArray] = []
 
-    def variable(self, worth: int = 0, upper: int = 1, *, free: bool = False) -> int:
+    def variable(self, worth: int = 0, upper: int = 1) -> int:
         """Add a variable, and return its number."""
         self._worth.append(worth)
         self._upper.append(upper)
-        self._free.append(free)
+        self._free.append(False)
         self.variables += 1
         return self.variables - 1
 
