@@ -40,7 +40,7 @@ from layoutopt.lowering.elements.groups import Group
 from layoutopt.lowering.elements.kinds import GroupKind
 from layoutopt.lowering.lower import Lowered
 from layoutopt.network.components import components
-from layoutopt.network.problem import IntArray
+from layoutopt.network.problem import IntArray, by_component
 
 
 class Components:
@@ -49,13 +49,11 @@ class Components:
     def __init__(self, lowered: Lowered) -> None:
         problem = lowered.problem
         count, of = components(problem.nodes, *problem.edges.T)
-        order = np.argsort(of, kind="stable")
-        begin = np.searchsorted(of[order], np.arange(count + 1)).tolist()
         # The nodes of each class, of which the first one identifies copies.
-        self.members = [order[a:b].tolist() for a, b in pairwise(begin)]
+        self.members = [own.tolist() for own in by_component(np.arange(len(of)), of, count)]
         # For each node its class, and its index there; and the first node of that class.
         self.tag = {u: (k, j) for k, own in enumerate(self.members) for j, u in enumerate(own)}
-        self.leader = order[np.array(begin[:-1], np.int64)][of] if count else of
+        self.leader = np.array([own[0] for own in self.members], np.int64)[of]
         self._nodes = [0, *accumulate(kind.problem.nodes for kind in lowered.kinds)]
         self.copies = [self._copies(lowered, own[0]) for own in self.members]
 

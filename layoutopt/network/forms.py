@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from layoutopt.network.components import components
 from layoutopt.network.network import Array, Domain, Network
-from layoutopt.network.problem import exact_integers, merge_parallel, own_fresh, restored_names
+from layoutopt.network.problem import (
+    by_component,
+    exact_integers,
+    fresh_enough,
+    merge_parallel,
+    own_fresh,
+    restored_names,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,30 +122,21 @@ class ClosedNetwork:
 def close_domains(network: Network) -> ClosedNetwork:
     """Close the open domains: nodes that equality edges join share as many fresh labels as help.
 
-    Fresh labels cost nothing, and rows do not count them.  Two of them can be made one where no
-    cost of agreement is positive; with ``m`` positive ones ``f`` are enough where
-    ``f (f - 1) / 2 <= m``.
+    Fresh labels cost nothing, and rows do not count them; those are enough that
+    :func:`layoutopt.network.problem.fresh_enough` tells of positive costs of agreement.
     """
     sizes = network.sizes
     count, of = components(len(network), *network.equal_edges.T)
-    pays = np.zeros(count, np.int64)
-    np.add.at(pays, of[network.equal_edges[:, 0]], (network.equal_costs > 0).astype(np.int64))
-    size = np.bincount(of, minlength=count)
-    opened = network.opened
+    pays = of[network.equal_edges[(network.equal_costs > 0).astype(bool), 0]]
+    enough = fresh_enough(np.bincount(pays, minlength=count)).tolist()
+    every = by_component(np.arange(len(network)), of, count)
+    shared = [own[:most] for own, most in zip(every, enough, strict=True)]
     domains: dict[tuple[int, int], int] = {}
-    domain_of = []
-    by_root: dict[int, Array] = {}
-    owners = []
-    order = np.argsort(of, kind="stable")
-    ends = np.cumsum(size)
-    for u, k in enumerate(network.domain_of.tolist()):
-        c, more = int(of[u]), 0
-        if opened[u]:
-            more = min(int(size[c]), (1 + math.isqrt(1 + 8 * int(pays[c]))) // 2)
-            if c not in by_root:
-                by_root[c] = order[ends[c] - size[c] : ends[c] - size[c] + more]
-        owners.append(by_root[c] if opened[u] else np.zeros(0, np.int64))
-        domain_of.append(domains.setdefault((k, more), len(domains)))
+    domain_of, owners = [], []
+    each = zip(network.domain_of.tolist(), of.tolist(), network.opened.tolist(), strict=True)
+    for k, c, opened in each:
+        owners.append(shared[c] if opened else shared[c][:0])
+        domain_of.append(domains.setdefault((k, len(owners[-1])), len(domains)))
     closed = replace(
         network,
         domains=tuple(Domain(network.domains[k].size + more) for k, more in domains),

@@ -16,7 +16,6 @@ node may choose any of them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -232,16 +231,23 @@ def matches(one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:
 def fresh_needed(problem: Labelling) -> int:
     """Return how many fresh labels some optimal labelling gets along with.
 
-    Two fresh labels can be made one unless that makes a negative edge agree.  So without
-    negative edges one is enough, and with ``m`` of them ``f`` are where
-    ``f (f - 1) / 2 <= m``.  None is needed where a named label is as good.
+    None is needed where a named label is as good; else :func:`fresh_enough` tells.
     """
     negative = int(np.count_nonzero(problem.weights < 0))
     if negative:
-        return min(problem.nodes, (1 + math.isqrt(1 + 8 * negative)) // 2)
+        return min(problem.nodes, int(fresh_enough(negative)))
     if problem.labels and not len(problem.banned) and not (problem.rewards < 0).any():
         return 0
     return min(problem.nodes, 1)
+
+
+def fresh_enough(edges: IntArray | int) -> IntArray:
+    """Return how many fresh labels are enough where so many edges lose by equal labels.
+
+    Two fresh labels can be made one unless that makes such an edge agree.  So without any one is
+    enough, and with ``m`` of them ``f`` are where ``f (f - 1) / 2 <= m``.
+    """
+    return (1 + np.sqrt(1.0 + 8 * np.asarray(edges)).astype(np.int64)) // 2
 
 
 def reward_table(problem: Labelling, fresh: int) -> WeightArray:
@@ -352,13 +358,13 @@ def split(problem: Labelling) -> Parts:
     """Split a problem without order rules into its connected components."""
     n = problem.nodes
     count, of = components(n, *problem.edges.T)
-    nodes = _cut(np.arange(n), of, count)
+    nodes = by_component(np.arange(n), of, count)
     place = np.zeros(n, np.int64)
     for own in nodes:
         place[own] = np.arange(len(own))
-    edges = _cut(np.arange(len(problem.edges)), of[problem.edges[:, 0]], count)
-    earns = _cut(np.arange(len(problem.reward_at)), of[problem.reward_at[:, 0]], count)
-    bans = _cut(np.arange(len(problem.banned)), of[problem.banned[:, 0]], count)
+    edges = by_component(np.arange(len(problem.edges)), of[problem.edges[:, 0]], count)
+    earns = by_component(np.arange(len(problem.reward_at)), of[problem.reward_at[:, 0]], count)
+    bans = by_component(np.arange(len(problem.banned)), of[problem.banned[:, 0]], count)
     parts, labels = [], []
     for own, e, r, b in zip(nodes, edges, earns, bans, strict=True):
         at = problem.reward_at[r]
@@ -402,7 +408,7 @@ def take(problem: Labelling, nodes: IntArray) -> Labelling:
     )
 
 
-def _cut(things: IntArray, of: IntArray, count: int) -> list[IntArray]:
+def by_component(things: IntArray, of: IntArray, count: int) -> list[IntArray]:
     """Return the things of each component, in order."""
     order = np.argsort(of, kind="stable")
     bounds = np.searchsorted(of[order], np.arange(1, count))

@@ -28,7 +28,14 @@ from layoutopt.base.limits import Limits, Stopped, require
 from layoutopt.base.numbers import ranges, unique
 from layoutopt.base.result import Result
 from layoutopt.network.components import components
-from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray, no_pairs
+from layoutopt.network.problem import (
+    IntArray,
+    Labelling,
+    Precedence,
+    WeightArray,
+    fresh_enough,
+    no_pairs,
+)
 from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.programme import (
     LARGEST,
@@ -228,17 +235,15 @@ def _useful(problem: Labelling, component: IntArray) -> tuple[IntArray, IntArray
 
 def _fresh(problem: Labelling, component: IntArray, size: IntArray, named: IntArray) -> IntArray:
     """Return how many fresh labels each component may need."""
-    count = len(size)
     negative = component[problem.edges[problem.weights < 0, 0]]
-    signed = np.bincount(negative, minlength=count)
-    fresh = (1 + np.sqrt(1.0 + 8 * signed).astype(np.int64)) // 2
+    signed = np.bincount(negative, minlength=len(size))
     wants = (named == 0) | (signed > 0)
     wants[component[problem.banned[:, 0]]] = True
     wants[component[problem.reward_at[problem.rewards < 0, 0]]] = True
     if problem.precedence is not None:
         readers = np.array([len(s) for s in problem.precedence.reader_sets])
         wants[component[readers[problem.precedence.node_readers] > 0]] = True
-    return np.where(wants, np.minimum(fresh, size), 0)
+    return np.where(wants, np.minimum(fresh_enough(signed), size), 0)
 
 
 def _lookup(
