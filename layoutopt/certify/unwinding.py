@@ -34,9 +34,10 @@ from layoutopt.io.certificate import FORMAT, document_of
 from layoutopt.io.instance import known_hash
 from layoutopt.lowering.elements.groups import find_cycles, find_groups
 from layoutopt.lowering.lower import Lowered, SolvedGraph
+from layoutopt.network.components import colouring
 from layoutopt.network.evidence import SEARCH, packed, proof, ratio, table
 from layoutopt.network.problem import IntArray, Labelling, exact_integers
-from layoutopt.network.solvers.messages import LabelField, colouring
+from layoutopt.network.solvers.messages import LabelField
 from layoutopt.network.solvers.relaxation import LARGEST, begin
 
 

@@ -11,18 +11,18 @@ doubles; whoever takes messages and prices computes the bound that they prove ex
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import floor, inf
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import ranges
-from layoutopt.network.components import coloured
+from layoutopt.network.components import colouring
 from layoutopt.network.costs.work import Work
 from layoutopt.network.network import span_sums
 from layoutopt.network.problem import Floats
@@ -112,6 +112,20 @@ class _Edges:
         return np.asarray(found)
 
 
+class _Neighbour(NamedTuple):
+    """A neighbour of a node."""
+
+    node: int  # place of the neighbour
+    table: Floats  # what labels cost, those of the node first
+    group: _Edges  # where the edge is
+    place: int
+    first: bool  # whether the neighbour is a first node there
+
+    def heard(self) -> Floats:
+        """Return the messages to the neighbour."""
+        return (self.group.to_first if self.first else self.group.to_second)[:, self.place]
+
+
 def _add(to: Floats, at: Numbers, amounts: Floats) -> None:
     """Add amounts at places, some of them more than once; NumPy is slow in two dimensions."""
     np.add.at(to, at.ravel(), amounts.ravel())
@@ -147,9 +161,46 @@ class RowAscent:
 
     def _connect(self) -> None:
         """Colour nodes, and group edges by colours and shapes."""
-        self.near: list[list[tuple[int, Floats]]] = [[] for _ in self.nodes]
+        edges = [*self._tables()]
+        ends = np.array([(a, b) for a, b, _ in edges], np.int64).reshape(-1, 2)
+        self.colour = colouring(len(self.nodes), ends)
+        colour, width = self.colour.tolist(), self.width.tolist()
+        members: dict[tuple[int, int, int, int], list[tuple[int, int, int, Floats]]] = {}
+        at = []
+        for number, (a, b, table) in enumerate(edges):
+            one, two, cells = (b, a, table.T) if colour[a] > colour[b] else (a, b, table)
+            key = colour[one], colour[two], width[one], width[two]
+            own = members.setdefault(key, [])
+            at.append((key, len(own)))
+            own.append((number, one, two, cells))
+        groups = {key: self._grouped(key[2:], own) for key, own in sorted(members.items())}
+        self.groups = [*groups.values()]
+        self.near: list[list[_Neighbour]] = [[] for _ in self.nodes]
+        # For each edge its second node as a neighbour of the first, and the other way.
+        self.edges: list[tuple[_Neighbour, _Neighbour]] = []
+        for (a, b, table), (key, place) in zip(edges, at, strict=True):
+            first = bool(groups[key].first[place] == b)
+            self.near[a].append(_Neighbour(b, table, groups[key], place, first))
+            self.near[b].append(_Neighbour(a, table.T, groups[key], place, not first))
+            self.edges.append((self.near[a][-1], self.near[b][-1]))
+        count = int(self.colour.max(initial=0)) + 1
+        later, earlier = np.zeros(len(self.nodes)), np.zeros(len(self.nodes))
+        for group in self.groups:
+            np.add.at(later, group.first, 1)
+            np.add.at(earlier, group.second, 1)
+        self.later, self.real = np.repeat(later, self.width), self.own < PADDED
+        self.share = np.repeat(1.0 / np.maximum(np.maximum(later, earlier), 1), self.width)
+        self.from_colour = [[g for key, g in groups.items() if key[0] == c] for c in range(count)]
+        self.to_colour = [[g for key, g in groups.items() if key[1] == c] for c in range(count)]
+        of = np.repeat(self.colour, self.width)
+        self.of_colour = [np.flatnonzero(of == c) for c in range(count)]
+        firsts = np.zeros(len(self.own), bool)
+        firsts[self.begin] = True
+        self.starts = [np.flatnonzero(firsts[at]) for at in self.of_colour]
+
+    def _tables(self) -> Iterator[tuple[int, int, Floats]]:
+        """Yield the nodes of each edge, by place, and its table of the labels that are left."""
         known: dict[tuple[int, int, int], Floats] = {}
-        edges: list[tuple[int, int, Floats]] = []
         for u, v, rows in self.work.edges():
             self._check_time()
             a, b = self.place[u], self.place[v]
@@ -158,43 +209,7 @@ class RowAscent:
             if key not in known:
                 full = np.array(rows, np.float64)
                 known[key] = full if whole else full[np.ix_(self.labels[a], self.labels[b])]
-            self.near[a].append((b, known[key]))
-            self.near[b].append((a, known[key].T))
-            edges.append((a, b, known[key]))
-        self.ends = [(a, b) for a, b, _ in edges]
-        others = np.array([b for near in self.near for b, _ in near], np.int64)
-        self.colour = coloured(np.cumsum([0, *map(len, self.near)]), others)
-        groups: dict[tuple[int, int, int, int], list[tuple[int, int, int, Floats]]] = {}
-        self.at: list[tuple[tuple[int, int, int, int], int]] = []
-        for number, (a, b, table) in enumerate(edges):
-            turned = self.colour[a] > self.colour[b]
-            one, two, cells = (b, a, table.T) if turned else (a, b, table)
-            widths = int(self.width[one]), int(self.width[two])
-            own = groups.setdefault((self.colour[one], self.colour[two], *widths), [])
-            self.at.append(((self.colour[one], self.colour[two], *widths), len(own)))
-            own.append((number, one, two, cells))
-        self.groups = {key: self._grouped(key[2:], own) for key, own in sorted(groups.items())}
-        # By node, where messages to each neighbour are: group, place, and whether to first nodes.
-        self.sent: list[list[tuple[_Edges, int, bool]]] = [[] for _ in self.nodes]
-        for (a, b), (place, at) in zip(self.ends, self.at, strict=True):
-            group = self.groups[place]
-            first = int(group.first[at])
-            self.sent[a].append((group, at, first == b))
-            self.sent[b].append((group, at, first == a))
-        count = 1 + max(self.colour, default=0)
-        later, earlier = np.zeros(len(self.nodes)), np.zeros(len(self.nodes))
-        for group in self.groups.values():
-            np.add.at(later, group.first, 1)
-            np.add.at(earlier, group.second, 1)
-        self.later, self.real = np.repeat(later, self.width), self.own < PADDED
-        self.share = np.repeat(1.0 / np.maximum(np.maximum(later, earlier), 1), self.width)
-        self.from_colour = [[g for k, g in self.groups.items() if k[0] == c] for c in range(count)]
-        self.to_colour = [[g for k, g in self.groups.items() if k[1] == c] for c in range(count)]
-        of = np.repeat(np.array(self.colour, np.int64), self.width)
-        self.of_colour = [np.flatnonzero(of == c) for c in range(count)]
-        firsts = np.zeros(len(self.own), bool)
-        firsts[self.begin] = True
-        self.starts = [np.flatnonzero(firsts[at]) for at in self.of_colour]
+            yield a, b, known[key]
 
     def _check_time(self) -> None:
         if self.limits.over:
@@ -256,20 +271,13 @@ class RowAscent:
         What is left of a table goes to its first node.
         """
         self.prices = np.array([prices.get(source, 0.0) for source in self.source])
-        for (a, b), (key, k) in zip(self.ends, self.at, strict=True):
-            sent = messages.get((self.nodes[a], self.nodes[b]))
-            if sent is None:
-                continue
-            group = self.groups[key]
-            second = group.second[k] == b
-            to, back = group.to_second[:, k], group.to_first[:, k]
-            table = group.table[:, :, k]
-            if not second:
-                to, back, table = back, to, table.T
-            size, other = len(self.labels[b]), len(self.labels[a])
-            to[:size] = [sent.get(i, 0.0) for i in self.labels[b]]
-            rest = (table[:other, :size] - to[:size]).min(axis=1)
-            back[:other] = rest - rest.min()
+        for second, first in self.edges:
+            sent = messages.get((self.nodes[first.node], self.nodes[second.node]))
+            if sent is not None:
+                to = second.heard()[: second.table.shape[1]]
+                to[:] = [sent.get(i, 0.0) for i in self.labels[second.node]]
+                rest = (second.table - to).min(axis=1)
+                first.heard()[: len(rest)] = rest - rest.min()
 
     def run(
         self,
@@ -288,7 +296,7 @@ class RowAscent:
         self.looked = -inf, worth
         average = at_best = np.zeros(len(self.room))
         best = self._state()
-        turn = float(sum(group.table.size for group in self.groups.values())) * SWEEPS
+        turn = float(sum(group.table.size for group in self.groups)) * SWEEPS
         serving = looking = 0.0
         order, draw = self._least_first(), Random(limits.seed)
         while not limits.over:
@@ -354,12 +362,12 @@ class RowAscent:
         return np.asarray((sums - self.room) / self.unit)
 
     def _state(self) -> Any:
-        groups = self.groups.values()
+        groups = self.groups
         return self.prices.copy(), [(g.moved.copy(), g.to_second.copy()) for g in groups]
 
     def _restore(self, state: Any) -> None:
         self.prices = state[0].copy()
-        for group, (moved, two) in zip(self.groups.values(), state[1], strict=True):
+        for group, (moved, two) in zip(self.groups, state[1], strict=True):
             group.moved, group.to_second = moved, two
 
     def _priced(self) -> Floats:
@@ -373,7 +381,7 @@ class RowAscent:
     def _heard(self, priced: Floats) -> Floats:
         """Return what labels cost with all messages."""
         belief = priced.copy()
-        for group in self.groups.values():
+        for group in self.groups:
             _add(belief, group.one, group.to_first)
             _add(belief, group.two, group.to_second)
         return belief
@@ -415,13 +423,12 @@ class RowAscent:
     def _decoded(self, priced: Floats) -> Numbers:
         """Return a labelling: colours in order, each node its best reply; rows do not matter."""
         belief = priced.copy()
-        for group in self.groups.values():
+        for group in self.groups:
             _add(belief, group.one, group.to_first)
         chosen = np.zeros(len(self.nodes), np.int64)
-        of = np.array(self.colour, np.int64)
         for c, groups in enumerate(self.from_colour):
-            for width in np.unique(self.width[of == c]).tolist():
-                nodes = np.flatnonzero((of == c) & (self.width == width))
+            for width in np.unique(self.width[self.colour == c]).tolist():
+                nodes = np.flatnonzero((self.colour == c) & (self.width == width))
                 chosen[nodes] = belief[self.begin[nodes][:, None] + np.arange(width)].argmin(axis=1)
             for group in groups:
                 rows = group.table[chosen[group.first], :, np.arange(len(group.first))].T
@@ -457,11 +464,10 @@ class RowAscent:
             chosen[k] = best
             for begin, end, amounts in self.uses[k]:
                 room[begin:end] -= amounts[best]
-            for (b, table), (group, at, first) in zip(self.near[k], self.sent[k], strict=True):
-                if chosen[b] < 0:
-                    cost, size = np.minimum(table[best], NEVER), table.shape[1]
-                    heard = (group.to_first if first else group.to_second)[:, at]
-                    belief[begins[b] : begins[b] + size] += cost - heard[:size]
+            for other in self.near[k]:
+                if chosen[other.node] < 0:
+                    cost, begin = np.minimum(other.table[best], NEVER), begins[other.node]
+                    belief[begin : begin + len(cost)] += cost - other.heard()[: len(cost)]
         return chosen
 
     def _improved(self, chosen: list[int], limits: Limits) -> list[int]:
@@ -480,7 +486,7 @@ class RowAscent:
             while queue and not limits.over:
                 k, _ = queue.popitem(last=False)
                 if self._moved(k, chosen, room, weights):
-                    queue.update(dict.fromkeys([b for b, _ in self.near[k]]))
+                    queue.update(dict.fromkeys([other.node for other in self.near[k]]))
             for a, b in self._forbidden(chosen):
                 weights[a, b] = weights[b, a] = 2 * weights.get((a, b), NEVER)
                 queue.update({a: None, b: None})
@@ -491,10 +497,11 @@ class RowAscent:
     def _forbidden(self, chosen: list[int]) -> list[tuple[int, int]]:
         """Return the edges whose labels a labelling may not have together."""
         now, found = np.array(chosen, np.int64), [np.zeros(0, np.int64)]
-        for group in self.groups.values():
+        for group in self.groups:
             costs = group.table[now[group.first], now[group.second], np.arange(len(group.first))]
             found.append(group.number[costs == inf])
-        return [self.ends[edge] for edge in np.sort(np.concatenate(found)).tolist()]
+        edges = [self.edges[number] for number in np.sort(np.concatenate(found)).tolist()]
+        return [(first.node, second.node) for second, first in edges]
 
     def _moved(
         self, k: int, chosen: list[int], room: Floats, weights: dict[tuple[int, int], float]
@@ -502,7 +509,7 @@ class RowAscent:
         """Give a node its best label if that costs less; return whether it changed."""
         begin, i = self.begin[k], chosen[k]
         cost = self.own[begin : begin + len(self.labels[k])].copy()
-        for b, table in self.near[k]:
+        for b, table, *_ in self.near[k]:
             cost += np.minimum(table[:, chosen[b]], weights.get((k, b), NEVER))
         for first, last, amounts in self.uses[k]:
             cost[amounts > room[first:last].min() + amounts[i]] = inf
@@ -526,9 +533,8 @@ class RowAscent:
         ends = zip(self.begin.tolist(), map(len, self.labels), strict=True)
         point = [self.mean[a : a + n].tolist() for a, n in ends]
         messages: list[Message] = []
-        for (a, b), (key, k) in zip(self.ends, self.at, strict=True):
-            group, size = self.groups[key], len(self.labels[b])
-            second = group.second[k] == b
-            sent = (group.to_second if second else group.moved)[:size, k].tolist()
-            messages.append(([0.0] * len(self.labels[a]), sent))
+        for second, _ in self.edges:
+            sent = second.group.moved[:, second.place] if second.first else second.heard()
+            rows, columns = second.table.shape
+            messages.append(([0.0] * rows, sent[:columns].tolist()))
         return Relaxed(point, messages, self.prices.tolist(), self.bound)

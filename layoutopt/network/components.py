@@ -82,7 +82,14 @@ def strong_components(nodes: int, arcs: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(connected_components(matrix, connection="strong")[1])
 
 
-def coloured(starts: NDArray[Any], others: NDArray[Any]) -> list[int]:
+def colouring(nodes: int, edges: NDArray[Any]) -> NDArray[Any]:
+    """Return a colour for each node, such that the ends of an edge, shape ``(m, 2)``, differ."""
+    ends = np.concatenate([edges, edges[:, ::-1]])
+    ends = ends[np.argsort(ends[:, 0], kind="stable")]
+    return coloured(np.searchsorted(ends[:, 0], np.arange(nodes + 1)), ends[:, 1])
+
+
+def coloured(starts: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
     """Colour a graph with few colours: greedily, nodes of many neighbours first.
 
     The neighbours of node ``u``, which get other colours, are
@@ -96,7 +103,7 @@ def coloured(starts: NDArray[Any], others: NDArray[Any]) -> list[int]:
         while c in taken:
             c += 1
         colour[u] = c
-    return colour
+    return np.array(colour, np.int64)
 
 
 def reachable(count: int, arcs: NDArray[Any]) -> NDArray[Any]:

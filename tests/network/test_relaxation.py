@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits, Progress, Stopped
+from layoutopt.network.components import colouring
 from layoutopt.network.problem import Labelling
 from layoutopt.network.solvers import messages, relaxation
-from layoutopt.network.solvers.messages import LabelField, Messages, colouring, ranks
+from layoutopt.network.solvers.messages import LabelField, Messages, ranks
 from layoutopt.network.solvers.relaxation import (
     Ascent,
     Ledger,

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.network.components import coloured
 from layoutopt.network.problem import Floats, IntArray, WeightArray
 
 if TYPE_CHECKING:
@@ -44,14 +43,6 @@ class LabelField:
     def nodes(self) -> int:
         """Number of nodes."""
         return len(self.rewards)
-
-
-def colouring(nodes: int, edges: IntArray) -> IntArray:
-    """Return a colour for each node, such that the ends of an edge have different ones."""
-    ends = np.concatenate([edges, edges[:, ::-1]])
-    ends = ends[np.argsort(ends[:, 0], kind="stable")]
-    starts = np.searchsorted(ends[:, 0], np.arange(nodes + 1))
-    return np.array(coloured(starts, ends[:, 1]), np.int64)
 
 
 def ranks(field: LabelField, random: np.random.Generator) -> IntArray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from layoutopt.base.limits import Limits, Stopped, available_memory
 from layoutopt.base.result import Result
-from layoutopt.network.components import coloured, components
+from layoutopt.network.components import coloured, colouring, components
 from layoutopt.network.flow import expanded
 from layoutopt.network.problem import (
     Floats,
@@ -25,7 +25,7 @@ from layoutopt.network.problem import (
     merge_parallel,
     reward_table,
 )
-from layoutopt.network.solvers.messages import LabelField, Messages, colouring, incidence, ranks
+from layoutopt.network.solvers.messages import LabelField, Messages, incidence, ranks
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -467,7 +467,7 @@ def share_columns(part: Labelling, limits: Limits, start: IntArray) -> Result | 
         conflicts = _conflicts(part, distance)
         if conflicts is None:
             break
-        column = np.array(coloured(conflicts.indptr, conflicts.indices), np.int64)
+        column = coloured(conflicts.indptr, conflicts.indices)
         if 2 * int(column.max()) > part.labels:
             break
         # Labels of one column, no two of which meet at a node, are one.
