@@ -145,14 +145,17 @@ def union(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
 
 def without(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
     """Return the distinct values of an array that are not in ``known``, both ascending."""
+    found = unique(values)
+    new: NDArray[Any] = found[~lookup(known, found)[1]]
+    return new
+
+
+def lookup(known: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the places of numbers among known ones, which ascend, and which are there at all."""
     import numpy as np
 
-    found = unique(values)
-    if not len(known):
-        return found
-    at = np.minimum(np.searchsorted(known, found), len(known) - 1)
-    new: NDArray[Any] = found[known[at] != found]
-    return new
+    at = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
+    return at, known[at] == wanted if len(known) else np.zeros(len(wanted), bool)
 
 
 def distinct(columns: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:

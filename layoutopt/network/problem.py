@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits, require
-from layoutopt.base.numbers import ranges, unique
+from layoutopt.base.numbers import lookup, ranges, unique
 from layoutopt.base.result import Result
 from layoutopt.network.components import components, reachable
 
@@ -347,8 +347,7 @@ class Parts:
         found = []
         for part, nodes, named in zip(self.parts, self.nodes, self.labels, strict=True):
             own = labels[nodes]
-            place = np.minimum(np.searchsorted(named, own), max(len(named) - 1, 0))
-            known = named[place] == own if len(named) else np.zeros(len(own), bool)
+            place, known = lookup(named, own)
             fresh = own_fresh(np.where(known, -1, own), 0)
             found.append(np.where(known, place, part.labels + fresh))
         return found

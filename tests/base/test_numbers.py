@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from layoutopt.base import numbers
 from layoutopt.base.errors import LONGEST, InputError, LayoutoptError, SizeError
-from layoutopt.base.numbers import union, unique, without
+from layoutopt.base.numbers import lookup, union, unique, without
 
 # Arithmetic of decimals that rounds nothing
 
@@ -69,6 +69,9 @@ def test_sets_of_integers(one: list[int], two: list[int]) -> None:
     assert unique(a).tolist() == sorted(set(one))
     assert union(a, b).tolist() == sorted(set(one) | set(two))
     assert without(a, np.sort(b)).tolist() == sorted(set(one) - set(two))
+    at, there = lookup(unique(b), a)
+    assert there.tolist() == [x in two for x in one]
+    assert unique(b)[at[there]].tolist() == [x for x in one if x in two]
 
 
 # What errors say is one line that any terminal can show

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.base.numbers import distinct, unique
+from layoutopt.base.numbers import distinct, lookup, unique
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box
 from layoutopt.boxes.merge import boxes_of
@@ -622,8 +622,7 @@ class GroupKind:
         where = self._numbers(origins)
         component = self.classes.component[self.nodes]
         key = component * np.int64(self.edges.numbers.total) + where
-        at = np.minimum(np.searchsorted(self.label_key, key), max(len(self.label_key) - 1, 0))
-        named = self.label_key[at] == key if len(self.label_key) else np.zeros(len(key), bool)
+        at, named = lookup(self.label_key, key)
         where = np.where(where < 0, -1 - self.nodes, where)
         return np.where(named, at, self.problem.labels + owners(component, where))
 

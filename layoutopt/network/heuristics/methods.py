@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, csr_array
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
-from layoutopt.base.numbers import ranges
+from layoutopt.base.numbers import lookup, ranges
 from layoutopt.network.components import components
 from layoutopt.network.flow import best_set, expanded
 from layoutopt.network.heuristics.frame import method
@@ -92,9 +92,8 @@ class _Scores:
 
     def of(self, node: IntArray, label: IntArray) -> tuple[WeightArray, IntArray]:
         """Return what nodes earn by labels, and whether they may have them."""
-        wanted = node * self.span + label
-        at = np.minimum(np.searchsorted(self.key, wanted), max(len(self.key) - 1, 0))
-        return self.score[at], self.key[at] == wanted
+        at, there = lookup(self.key, node * self.span + label)
+        return self.score[at], there
 
 
 class _Search:

@@ -25,7 +25,7 @@ import numpy as np
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits, Stopped, require
-from layoutopt.base.numbers import ranges, unique
+from layoutopt.base.numbers import lookup, ranges, unique
 from layoutopt.base.result import Result
 from layoutopt.network.components import components
 from layoutopt.network.problem import (
@@ -188,15 +188,14 @@ def indicators(problem: Labelling) -> Indicators:
     node, label = node[keep], label[keep]
     key = node * span + label
     rewards = np.zeros(len(node), problem.rewards.dtype)
-    if len(node):
-        at, found = _lookup(key, problem, *problem.reward_at.T)
-        rewards[at[found]] = problem.rewards[found]
+    at, found = lookup(key, problem.reward_at @ np.array([span, 1]))
+    rewards[at[found]] = problem.rewards[found]
     # Each label of the first end, where the second end has it too.
     width = np.bincount(node, minlength=problem.nodes)
     u, v = problem.edges.T
     edge = np.repeat(np.arange(len(u)), width[u])
     first = ranges((np.cumsum(width) - width)[u], width[u])
-    second, both = _lookup(key, problem, v[edge], label[first])
+    second, both = lookup(key, v[edge] * span + label[first])
     match, weights = np.stack([first[both], second[both]], axis=1), problem.weights[edge[both]]
     arcs, gates = _gates(order, node, barrier[label])
     rest = arcs, gates, order.arcs, order.barriers
@@ -244,16 +243,6 @@ def _fresh(problem: Labelling, component: IntArray, size: IntArray, named: IntAr
         readers = np.array([len(s) for s in problem.precedence.reader_sets])
         wants[component[readers[problem.precedence.node_readers] > 0]] = True
     return np.where(wants, np.minimum(fresh_enough(signed), size), 0)
-
-
-def _lookup(
-    key: IntArray, problem: Labelling, node: IntArray, label: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Return the indicators of nodes and labels, and which of them exist."""
-    wanted = node * np.int64(problem.labels + problem.nodes) + label
-    at = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
-    found = key[at] == wanted if len(key) else np.zeros(len(wanted), bool)
-    return at, np.flatnonzero(found)
 
 
 def _gates(order: Precedence, node: IntArray, barrier: IntArray) -> tuple[IntArray, IntArray]:
