@@ -155,30 +155,23 @@ def ship(
     ``place`` are its ends, and ``worth`` is what a unit earns on it.  Return the flow on each arc,
     and what one more unit of room is worth at each place, in whole numbers.
     """
-    n, m = len(supply), len(capacity)
     room = np.minimum(capacity, int(supply.sum()))
-    most = np.minimum(supply[source], room[place])
-    flows = _shipped(supply, source, place, worth, room, most)
+    flows = _shipped(supply, source, place, worth, room)
     if flows is None:
         return None
-    prices = _prices(flows, source, place, worth, n, m)
+    prices = _prices(flows, source, place, worth, len(supply), len(room))
     return None if prices is None else (flows, prices)
 
 
 def _shipped(
-    supply: IntArray,
-    source: IntArray,
-    place: IntArray,
-    worth: IntArray,
-    room: IntArray,
-    most: IntArray,
+    supply: IntArray, source: IntArray, place: IntArray, worth: IntArray, room: IntArray
 ) -> IntArray | None:
     n, m = len(supply), len(room)
     try:
         from ortools.graph.python import min_cost_flow
     except ImportError:
         return _shipped_in_doubles(supply, source, place, worth, room)
-    flow = min_cost_flow.SimpleMinCostFlow()
+    flow, most = min_cost_flow.SimpleMinCostFlow(), np.minimum(supply[source], room[place])
     arcs = flow.add_arcs_with_capacity_and_unit_cost(source, n + place, most, -worth)
     flow.add_arcs_with_capacity_and_unit_cost(
         n + np.arange(m), np.full(m, n + m), room, np.zeros(m, np.int64)
