@@ -167,8 +167,7 @@ def _check_size(problem: Labelling, limits: Limits, column_bytes: int) -> None:
     is.
     """
     component = components(problem.nodes, *problem.edges.T)[1]
-    pairs, size, fresh = _useful(problem, component)
-    width = (np.bincount(pairs[:, 0], minlength=len(size)) + fresh)[component]
+    width = np.bincount(_useful(problem, component)[:, 0])[component]
     columns = int(width.sum()) + int(width[problem.edges[:, 0]].sum())
     require(column_bytes * columns, f"an integer programme of {columns:,} variables")
     if columns * COLUMN_SECONDS > limits.left:
@@ -178,7 +177,10 @@ def _check_size(problem: Labelling, limits: Limits, column_bytes: int) -> None:
 def indicators(problem: Labelling) -> Indicators:
     """Return the variables of a labelling problem."""
     component = components(problem.nodes, *problem.edges.T)[1]
-    node, label = _columns(problem, component)
+    useful = _useful(problem, component)
+    width = np.bincount(useful[:, 0])
+    node = np.repeat(np.arange(problem.nodes), width[component])
+    label = useful[ranges((np.cumsum(width) - width)[component], width[component]), 1]
     span, none = np.int64(problem.labels + problem.nodes), np.zeros(problem.nodes, np.int64)
     order = problem.precedence or Precedence(0, no_pairs(), none[:0], ((),), none)
     barrier = np.full(span, -1)
@@ -202,47 +204,27 @@ def indicators(problem: Labelling) -> Indicators:
     return Indicators(problem.nodes, node, label, rewards, match, weights, *rest)
 
 
-def _columns(problem: Labelling, component: IntArray) -> tuple[IntArray, IntArray]:
-    """Return node and label of every useful indicator.
+def _useful(problem: Labelling, component: IntArray) -> IntArray:
+    """Return each component with each label that may be useful there, in order, shape ``(m, 2)``.
 
-    These are the labels that a node's component earns, and as many fresh ones as it may
-    need (see :func:`layoutopt.network.problem.fresh_needed`).
+    These are the labels that its nodes earn, and as many fresh ones as it may need (see
+    :func:`layoutopt.network.problem.fresh_needed`); each component has one at least.
     """
-    pairs, size, fresh = _useful(problem, component)
-    count = len(size)
-    members = np.argsort(component, kind="stable")
-    start = np.cumsum(size) - size
-    owner = np.repeat(np.arange(count), fresh)
-    extra = np.stack([owner, problem.labels + members[ranges(start, fresh)]], axis=1)
-    pairs = np.concatenate([pairs, extra])
-    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    width = np.bincount(pairs[:, 0], minlength=count)
-    begin = np.cumsum(width) - width
-    node = np.repeat(np.arange(problem.nodes), width[component])
-    return node, pairs[ranges(begin[component], width[component]), 1]
-
-
-def _useful(problem: Labelling, component: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return components with labels that they earn; their nodes, and how many fresh labels."""
-    count = int(component.max(initial=-1)) + 1
-    earns = component[problem.reward_at[:, 0]]
-    pairs = np.unique(np.stack([earns, problem.reward_at[:, 1]], axis=1), axis=0)
-    size = np.bincount(component, minlength=count)
-    fresh = _fresh(problem, component, size, np.bincount(pairs[:, 0], minlength=count))
-    return pairs, size, fresh
-
-
-def _fresh(problem: Labelling, component: IntArray, size: IntArray, named: IntArray) -> IntArray:
-    """Return how many fresh labels each component may need."""
+    size = np.bincount(component)
+    earned = np.column_stack([component[problem.reward_at[:, 0]], problem.reward_at[:, 1]])
+    earned = np.unique(earned, axis=0)
     negative = component[problem.edges[problem.weights < 0, 0]]
     signed = np.bincount(negative, minlength=len(size))
-    wants = (named == 0) | (signed > 0)
+    wants = (np.bincount(earned[:, 0], minlength=len(size)) == 0) | (signed > 0)
     wants[component[problem.banned[:, 0]]] = True
     wants[component[problem.reward_at[problem.rewards < 0, 0]]] = True
     if problem.precedence is not None:
         readers = np.array([len(s) for s in problem.precedence.reader_sets])
         wants[component[readers[problem.precedence.node_readers] > 0]] = True
-    return np.where(wants, np.minimum(fresh_enough(signed), size), 0)
+    fresh = np.where(wants, np.minimum(fresh_enough(signed), size), 0)
+    owners = np.argsort(component, kind="stable")[ranges(np.cumsum(size) - size, fresh)]
+    pairs = np.concatenate([earned, np.column_stack([component[owners], problem.labels + owners])])
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
 def _gates(order: Precedence, node: IntArray, barrier: IntArray) -> tuple[IntArray, IntArray]:
