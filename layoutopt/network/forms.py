@@ -35,23 +35,11 @@ class Merged:
         return own_fresh(labels[self.first], self.network.sizes)
 
 
-def _joined(count: int, ends: Array) -> tuple[Array, Array]:
-    """Return the component of each of some numbers that pairs join, and the least of each."""
-    parts, of = components(count, *ends.T)
-    first = np.full(parts, count, np.int64)
-    np.minimum.at(first, of, np.arange(count))
-    return of, first
-
-
 def merge_ties(network: Network) -> Merged:
     """Merge tied nodes, and their domains if they differ; what they cost adds up."""
-    (of, first), (kind, domain) = (
-        _joined(count, ends)
-        for count, ends in (
-            (len(network), network.ties),
-            (len(network.domains), network.domain_of[network.ties]),
-        )
-    )
+    of = components(len(network), *network.ties.T)[1]
+    kind = components(len(network.domains), *network.domain_of[network.ties].T)[1]
+    first, domain = (np.unique(each, return_index=True)[1] for each in (of, kind))
     cost_at = np.column_stack([of[network.cost_at[:, 0]], network.cost_at[:, 1]])
     costs = network.costs
     banned = np.column_stack([of[network.banned[:, 0]], network.banned[:, 1]])

@@ -369,7 +369,7 @@ def split(problem: Labelling) -> Parts:
         at = problem.reward_at[r]
         named = unique(at[:, 1])
         banned = problem.banned[b]
-        banned = banned[np.isin(banned[:, 1], named)]
+        label, known = lookup(named, banned[:, 1])
         labels.append(named)
         parts.append(
             Labelling(
@@ -379,7 +379,7 @@ def split(problem: Labelling) -> Parts:
                 problem.weights[e],
                 np.column_stack([place[at[:, 0]], np.searchsorted(named, at[:, 1])]),
                 problem.rewards[r],
-                np.column_stack([place[banned[:, 0]], np.searchsorted(named, banned[:, 1])]),
+                np.column_stack([place[banned[:, 0]], label])[known],
             )
         )
     return Parts(problem, tuple(parts), tuple(nodes), tuple(labels))

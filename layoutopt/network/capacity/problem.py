@@ -176,10 +176,7 @@ class KindGroup:
 
 def class_components(problem: CapacityProblem) -> ClassComponents:
     """Return the components of a problem's nodes under its edges."""
-    n = problem.problem.nodes
-    if not n:
-        return ClassComponents(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
-    count, of = components(n, *problem.problem.edges.T)
+    count, of = components(problem.problem.nodes, *problem.problem.edges.T)
     starts = np.searchsorted(np.sort(of), np.arange(count + 1))
     return ClassComponents(of, np.argsort(of, kind="stable"), starts)
 
