@@ -640,8 +640,12 @@ class Branching:
 
     def _divide(self, branch: _Branch, limits: Limits) -> None:
         """Replace a branch by those that may hold better labellings, the best one last."""
-        work, by_costs = branch.work, branch.priced is None
-        u, shares = by_use(work, branch.priced) or by_label(work, branch.priced)
+        work = branch.work
+        if branch.priced is None:
+            (u, shares), effort = by_costs(work), TRIED
+        else:
+            u, shares = by_use(work, branch.priced) or by_label(work, branch.priced)
+            effort = EACH + PER_ENTRY * branch.entries
         few = self.entries < LOGGED and branch.entries < LONGEST and branch.depth < DEEPEST
         logged = few and work.log is not None
         logs = []
@@ -649,7 +653,7 @@ class Branching:
             part = work.copy()
             part.log = [] if logged else None
             self.entries += branch.entries
-            limits.spend(TRIED if by_costs else EACH + PER_ENTRY * branch.entries)
+            limits.spend(effort)
             try:
                 for i in set(work.labels(u)).difference(labels):
                     part.forbid(u, i)
@@ -697,14 +701,18 @@ def refuted(work: Work) -> None:
         work.note("move", u, v)
 
 
-def by_use(work: Work, priced: PriceBound | None) -> Division | None:
+def by_costs(work: Work) -> Division:
+    """Divide all labels of the node of most neighbours, the cheapest last."""
+    u = max(work.left(), key=lambda u: (len(work.near[u]), -len(work.labels(u))))
+    return u, [[i] for i in sorted(work.labels(u), key=lambda i: -work.costs[u][i])]
+
+
+def by_use(work: Work, priced: PriceBound) -> Division | None:
     """Divide the labels that use more of priced rows from those that use less.
 
     Of all nodes and thresholds those whose shares on both sides are worth most, at the prices of
     rows; ``None`` if no node is undecided.
     """
-    if priced is None:
-        return None
     rows, sums = priced.rows, [0.0, *accumulate(priced.prices)]
     most: float = 0
     best: Division | None = None
@@ -723,11 +731,8 @@ def by_use(work: Work, priced: PriceBound | None) -> Division | None:
     return best
 
 
-def by_label(work: Work, priced: PriceBound | None) -> Division:
-    """Divide one label from the others where that is least decided, else all of a node."""
-    if priced is None:
-        u = max(work.left(), key=lambda u: (len(work.near[u]), -len(work.labels(u))))
-        return u, [[i] for i in sorted(work.labels(u), key=lambda i: -work.costs[u][i])]
+def by_label(work: Work, priced: PriceBound) -> Division:
+    """Divide one label from the others of its node where that is least decided."""
 
     def first(u: int) -> tuple[float, int]:
         return max((priced.shares[u].get(i, 0.0), -i) for i in work.labels(u))

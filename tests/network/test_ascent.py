@@ -171,7 +171,7 @@ def test_labels_are_divided_by_what_they_use() -> None:
     free = replace(free, shares=[shares[0], {0: 0.2, 1: 0.8}])
     assert coupling.by_label(work, free) == (0, [[0, 1], [2]])
     work.costs[1] = [1, 5]
-    assert coupling.by_label(work, None) == (1, [[1], [0]])
+    assert coupling.by_costs(work) == (1, [[1], [0]])
 
 
 def test_branches_close_what_prices_leave_open(monkeypatch: pytest.MonkeyPatch) -> None:
