@@ -29,6 +29,7 @@ from layoutopt.network.problem import (
     exact_integers,
     merge_parallel,
     own_fresh,
+    owners,
     restored_names,
 )
 
@@ -570,8 +571,5 @@ def _named(part: Network, labels: Array, shift: Array, named: int) -> Array:
     """
     sizes = part.sizes
     own = (labels >= shift) & (labels < shift + sizes)
-    of = components(len(part), *part.equal_edges.T)[1]
-    groups = np.column_stack([of, labels])
-    _, first, group = np.unique(groups, axis=0, return_index=True, return_inverse=True)
-    fresh = sizes + first[group.reshape(-1)]
+    fresh = sizes + owners(components(len(part), *part.equal_edges.T)[1], labels)
     return np.where(own, labels - shift, np.where(part.opened, fresh, 0))

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits, require
-from layoutopt.base.numbers import lookup, ranges, unique
+from layoutopt.base.numbers import distinct, lookup, ranges, unique
 from layoutopt.base.result import Result
 from layoutopt.network.components import components, reachable
 
@@ -308,10 +308,17 @@ def own_fresh(labels: IntArray, named: IntArray | int) -> IntArray:
     """
     sizes = np.broadcast_to(named, labels.shape)
     fresh, found = np.flatnonzero(labels >= sizes), labels.copy()
-    owners = labels[fresh] - sizes[fresh]
-    _, first, group = np.unique(owners, return_index=True, return_inverse=True)
+    whose = labels[fresh] - sizes[fresh]
+    _, first, group = np.unique(whose, return_index=True, return_inverse=True)
     found[fresh] = sizes[fresh] + fresh[first][group]
     return found
+
+
+def owners(component: IntArray, labels: IntArray) -> IntArray:
+    """Return for each node the first node of its component that has its label."""
+    index = distinct([component, labels])[1]
+    owner: IntArray = np.unique(index, return_index=True)[1][index]
+    return owner
 
 
 def restored_names(labels: IntArray, kept: IntArray, named: IntArray | int) -> IntArray:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.base.numbers import distinct, lookup, unique
+from layoutopt.base.numbers import lookup, unique
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box
 from layoutopt.boxes.merge import boxes_of
@@ -38,16 +38,16 @@ from layoutopt.lowering.elements.groups import (
     first_uses,
 )
 from layoutopt.network.components import components
-from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray, merge_parallel
+from layoutopt.network.problem import (
+    IntArray,
+    Labelling,
+    Precedence,
+    WeightArray,
+    merge_parallel,
+    owners,
+)
 
 FEW = 16  # up to so many colours, or kinds of edge, are looked at one by one; more are sorted
-
-
-def owners(component: IntArray, labels: IntArray) -> IntArray:
-    """Return for each node the first node of its component that has its label."""
-    index = distinct([component, labels])[1]
-    owner: IntArray = np.unique(index, return_index=True)[1][index]
-    return owner
 
 
 def find(
