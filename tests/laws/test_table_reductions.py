@@ -280,8 +280,7 @@ def test_labels_without_a_pair() -> None:
     """A label whose row is forbidden is out of the question, and its edges are looked at."""
     work = work_on([[0, 0], [0, 0]], [(0, 1, [[None, None], [0, 4]])])
     normalise(work, 0, 1)
-    assert work.near == [{}, {}]
-    assert work.costs == [[inf, 0], [0, 4]]
+    assert (work.near, work.costs) == ([{}, {}], [[inf, 0], [0, 4]])
     assert work.shrunk == {0}
     with pytest.raises(Infeasible):
         normalise(work_on([[0], [0, 0]], [(0, 1, [[None, None]])]), 0, 1)

@@ -14,7 +14,7 @@ from layoutopt.network import CostNetwork, Network, solve
 from layoutopt.network.costs.reductions import reduce
 from layoutopt.network.costs.solve import forbid, tighten
 from layoutopt.network.costs.work import Infeasible, Work, level, normalise_all, work_of
-from layoutopt.network.solvers.pairwise import programme, relax
+from layoutopt.network.solvers.pairwise import relax, write
 from tests.network.costs.cases import left_optimum, opened, random_problem, stated, work_on
 from tests.network.oracle import best as optimum
 
@@ -94,13 +94,7 @@ def normal(problem: Network) -> Work | None:
 
 def tightened(work: Work, scale: int) -> Work | None:
     """Return a problem with the messages of its relaxation."""
-    labels = [work.labels(u) for u in range(len(work.costs))]
-    costs = [[work.costs[u][i] for i in own] for u, own in enumerate(labels)]
-    edges = [
-        (u, v, [[table[i][j] for j in labels[v]] for i in labels[u]])
-        for u, v, table in work.edges()
-    ]
-    relaxed = relax(programme(costs, edges), Limits())
+    relaxed = relax(write(work).given, Limits())
     return None if relaxed is None else tighten(work, scale, relaxed.messages, Limits())
 
 
