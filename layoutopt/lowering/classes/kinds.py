@@ -206,8 +206,8 @@ def lift_kind(
     free: Sequence[bool],
     values: Sequence[int],
     conflicts: PrecedenceConflicts,
-    contested: bool = False,
-    tiles: int = 0,
+    contested: bool,
+    tiles: int,
 ) -> LiftedKind:
     """Find representative cells of groups of one key, and their problem.
 

@@ -220,9 +220,7 @@ class Reduced(TracedCells):
     at: IntArray
 
 
-def reduce_group(
-    graph: GraphStore, orbits: Orbits, values: Sequence[int], tiles: int = 0
-) -> Reduced:
+def reduce_group(graph: GraphStore, orbits: Orbits, values: Sequence[int], tiles: int) -> Reduced:
     """Trace the representative cells of a group; values of pairs are in one unit.
 
     ``tiles`` is that of :func:`~layoutopt.lowering.elements.groups.numbering`.

@@ -360,15 +360,6 @@ class Numbering:
         return where
 
 
-def number_roots(graph: GraphStore, group: Group, tiles: int = 0) -> Numbering:
-    """Number the root elements of a group; ``tiles`` is that of :func:`numbering`."""
-    sizes = [
-        0 if t in group.fixed and mapping_of(graph, t) is not None else size(graph.shapes[t])
-        for t in (*group.sinks, *group.fixed)
-    ]
-    return numbering(graph, group.sinks, group.fixed, sizes, tiles)
-
-
 def numbering(
     graph: GraphStore,
     sinks: tuple[int, ...],
@@ -434,10 +425,17 @@ class Edges:
 
 
 def edges_of(
-    graph: GraphStore, group: Group, values: list[int], given: FixedElements, tiles: int = 0
+    graph: GraphStore, group: Group, values: list[int], given: FixedElements, tiles: int
 ) -> Edges:
-    """Trace a group and collect its edges; values are those of the graph's pairs, in one unit."""
-    numbers = number_roots(graph, group, tiles)
+    """Trace a group and collect its edges; values are those of the graph's pairs, in one unit.
+
+    ``tiles`` is that of :func:`numbering`.
+    """
+    sizes = [
+        0 if t in group.fixed and mapping_of(graph, t) is not None else size(graph.shapes[t])
+        for t in (*group.sinks, *group.fixed)
+    ]
+    numbers = numbering(graph, group.sinks, group.fixed, sizes, tiles)
     arrays = flow(
         graph,
         root_arrays(graph, group, numbers, given),

@@ -141,7 +141,7 @@ Hash = NDArray[np.uint64]
 ROUNDS = 200  # refinement steps after which the remaining components count as unlike any other
 
 
-def mix(values: NDArray[Any], salt: int = 0) -> Hash:
+def mix(values: NDArray[Any], salt: int) -> Hash:
     """Return well spread 64-bit hashes (the finaliser of SplitMix64)."""
     x = values.astype(np.uint64) + np.uint64((salt * 0x9E3779B97F4A7C15 + 0x1234567) % 2**64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -357,7 +357,7 @@ def reduce_kind(
     values: list[int],
     conflicts: PrecedenceConflicts,
     given: FixedElements,
-    tiles: int = 0,
+    tiles: int,
 ) -> GroupKind:
     """Trace a group and find the representatives of its components; all groups have one key.
 

@@ -450,7 +450,7 @@ STRATEGIES = {
     "polish": polish,
     "search": search,
 }
-"""In this order; see ``STRATEGIES`` and ``search``."""
+"""What is tried, in this order."""
 
 
 def solve_capacity(problem: CapacityProblem, limits: Limits) -> CapacityAnswer:
