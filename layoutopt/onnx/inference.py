@@ -35,6 +35,7 @@ from layoutopt.onnx.protobuf import (
 from layoutopt.onnx.types import (
     differ,
     fill_type,
+    in_names,
     input_names,
     own_types,
     set_shape,
@@ -279,7 +280,9 @@ class CarriedShapes:
                     *(node.input[2:], body.input[2:], inner.output[1:], node.output), strict=False
                 )
                 for name, given, returned, result in rows:
-                    ends = tuple(_sizes(kinds.get(x), names) for x in (name, returned.name))
+                    ends = tuple(
+                        in_names(shape_of(kinds.get(x)), names) for x in (name, returned.name)
+                    )
                     place = number, result
                     own = number, given.name
                     if not proved and self._propose(given.type, ends[0], own, names):
@@ -367,12 +370,6 @@ class CarriedShapes:
         return True
 
 
-def _sizes(kind: onnx.TypeProto | None, names: Container[str]) -> Shape | None:
-    """Return the shape that a type tells, in numbers and names that a caller chooses."""
-    shape = shape_of(kind)
-    return shape and tuple(x if isinstance(x, int) or x in names else None for x in shape)
-
-
 def _set_domains(model: onnx.ModelProto, numbers: Collection[int], domain: str) -> None:
     """Set the domain of some nodes, :data:`UNREAD` or ONNX's own."""
     if not numbers:
@@ -402,7 +399,8 @@ def misread_sizes(model: onnx.ModelProto) -> list[int]:
         for node, number in zip(graph.node, numbers, strict=False):
             if node.op_type not in ruled or not is_standard(node.domain):
                 continue
-            told, kind = _sizes(kinds.get(node.output[0]), names), kinds.get(node.input[0])
+            told = in_names(shape_of(kinds.get(node.output[0])), names)
+            kind = kinds.get(node.input[0])
             counts = kind is not None and "int" in type_name(kind.tensor_type.elem_type)
             if told is None or (counts and node.op_type == "Range"):
                 continue

@@ -41,6 +41,7 @@ from layoutopt.onnx.protobuf import (
 )
 from layoutopt.onnx.running import run_at_random
 from layoutopt.onnx.shapes import ShapedModel, infer, set_dims, with_known_shapes
+from layoutopt.onnx.types import set_shape, shape_of
 from layoutopt.onnx.validate import (
     as_runtimes_read,
     check_nodes,
@@ -406,9 +407,7 @@ def _ranked(shaped: ShapedModel, names: set[str]) -> dict[str, onnx.TypeProto]:
     for value in (*graph.value_info, *graph.output):
         if value.name in names and value.type.tensor_type.HasField("shape"):
             kind = copied(value.type)
-            for dim in kind.tensor_type.shape.dim:
-                if not dim.HasField("dim_value"):
-                    dim.dim_value = 1
+            set_shape(kind, tuple(n if isinstance(n, int) else 1 for n in shape_of(kind) or ()))
             found[value.name] = kind
     return found
 

@@ -10,7 +10,8 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import least
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape
-from layoutopt.layout.factors import numbers_of
+from layoutopt.layout.factors import Shape as AnyShape
+from layoutopt.layout.factors import Size, elements_of, numbers_of, open_sizes
 from layoutopt.onnx.folding import fold
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import copied, graphs, is_standard, onnx
@@ -21,8 +22,10 @@ from layoutopt.onnx.types import (
     own_types,
     ranks_of,
     results_of_unknown_ops,
+    set_shape,
     shape_of,
     take_declared,
+    transposed_from,
     turned_axes,
     types_of,
 )
@@ -174,99 +177,86 @@ def tell_operands(graph: onnx.GraphProto) -> bool:
     open.  The result of a transpose has the sizes of its operand, and at least the rank of the
     permutation: ONNX infers nothing in the body of a loop that is given what it does not know.
     """
-    names, told, unknown = input_names(graph), False, [onnx.TensorShapeProto.Dimension()]
-    types = types_of(graph)
+    names, types, told = input_names(graph), types_of(graph), False
     for one in graphs(graph):
         inputs = list(one.input) if one is graph else []
-        kinds = {value.name: value for value in (*inputs, *one.value_info, *one.output)}
+        kinds = {value.name: value.type for value in (*inputs, *one.value_info, *one.output)}
         made = {name for node in one.node for name in node.output}.union(x.name for x in inputs)
         for node in reversed(one.node):
             if not is_standard(node.domain) or (len(node.input) != 1 and node.op_type != "Reshape"):
                 continue
-            dims = _operand_sizes(node, kinds, always=one is graph)
-            if dims is None:
+            before = _operand_shape(node, kinds, always=one is graph)
+            if before is None:
                 continue
-            result = _turned_sizes(node, types) or unknown * len(dims)
-            for name, sizes in ((node.input[0], dims), (node.output[0], result)):
+            after = _turned_shape(node, types) or (None,) * len(before)
+            for name, shape in ((node.input[0], before), (node.output[0], after)):
                 if name not in made:  # inputs of bodies and constants stay as they are declared
                     continue
                 if name not in kinds:
-                    known = (kinds[x].type for x in (*node.input, *node.output) if x in kinds)
+                    known = (kinds[x] for x in (*node.input, *node.output) if x in kinds)
                     element = max((kind.tensor_type.elem_type for kind in known), default=0)
-                    kinds[name] = one.value_info.add(name=name)
-                    kinds[name].type.tensor_type.elem_type = element
-                told |= _tell(kinds[name].type, sizes, names)
+                    kinds[name] = one.value_info.add(name=name).type
+                    kinds[name].tensor_type.elem_type = element
+                told |= _tell(kinds[name], shape, names)
     return told
 
 
-def _operand_sizes(
-    node: onnx.NodeProto, kinds: Mapping[str, onnx.ValueInfoProto], *, always: bool
-) -> list[onnx.TensorShapeProto.Dimension] | None:
-    """Return the sizes of a node's operand by those of its result; None if they do not tell.
+def _operand_shape(
+    node: onnx.NodeProto, kinds: Mapping[str, onnx.TypeProto], *, always: bool
+) -> AnyShape | None:
+    """Return the shape of a node's operand by that of its result; None if that does not tell.
 
     What has no elements tells nothing: in it, sizes cannot be left open by -1.  A reshape that does
     not ``always`` run says nothing of a tensor that is there without it.
     """
-    result = kinds.get(node.output[0])
-    if result is None or not result.type.tensor_type.HasField("shape"):
+    shape = shape_of(kinds.get(node.output[0]))
+    if shape is None:
         given = turned_axes(node, 0) if node.op_type == "Transpose" else []
-        return [onnx.TensorShapeProto.Dimension()] * len(given) or None
-    dims = list(result.type.tensor_type.shape.dim)
-    if any(dim.HasField("dim_value") and not dim.dim_value for dim in dims):
+        return (None,) * len(given) or None
+    if 0 in shape:
         return None
+    if node.op_type == "Transpose":
+        return transposed_from(node, shape)
     if node.op_type == "Reshape":
-        return _open_size(kinds.get(node.input[0]), dims) if always else None
-    if node.op_type != "Transpose":
-        known = type_facts(node.op_type).keeps_shape and node.input[0] in kinds
-        return dims if known else None
-    order = turned_axes(node, len(dims))
-    if sorted(order) != list(range(len(dims))):
-        return None
-    return [dims[order.index(axis)] for axis in range(len(dims))]
+        return _with_open_size(shape_of(kinds.get(node.input[0])), shape) if always else None
+    known = type_facts(node.op_type).keeps_shape and node.input[0] in kinds
+    return shape if known else None
 
 
-def _open_size(
-    operand: onnx.ValueInfoProto | None, result: list[onnx.TensorShapeProto.Dimension]
-) -> list[onnx.TensorShapeProto.Dimension] | None:
-    """Return the sizes of an operand of which one is open, by those that it is reshaped to.
+def _with_open_size(operand: AnyShape | None, result: AnyShape) -> AnyShape | None:
+    """Return the shape of an operand of which one size is open, by that it is reshaped to.
 
     The open size is the number of elements of the result, divided by the other sizes.
     """
-    if operand is None:
+    others = math.prod(size for size in operand or () if isinstance(size, int))
+    count = elements_of(result)
+    if operand is None or open_sizes(operand) != 1 or not count or not others or count % others:
         return None
-    new = copied(operand.type).tensor_type.shape.dim
-    opened = [dim for dim in new if not dim.HasField("dim_value")]
-    others = math.prod(dim.dim_value for dim in new if dim.HasField("dim_value"))
-    size = math.prod(dim.dim_value for dim in result)  # 0 if one is not known
-    if len(opened) != 1 or not size or not others or size % others:
-        return None
-    opened[0].dim_value = size // others
-    return list(new)
+    return tuple(size if isinstance(size, int) else count // others for size in operand)
 
 
-def _turned_sizes(
-    node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto | None]
-) -> list[onnx.TensorShapeProto.Dimension]:
-    """Return the sizes of a transpose's result by those of its operand; none if it has no rank."""
-    kind = types.get(node.input[0])
-    dims = [] if kind is None else list(kind.tensor_type.shape.dim)
-    order = turned_axes(node, len(dims)) if node.op_type == "Transpose" else []
-    return [dims[axis] for axis in order] if sorted(order) == [*range(len(dims))] else []
+def _turned_shape(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto | None]) -> AnyShape:
+    """Return the shape of a transpose's result by that of its operand; empty if it has no rank."""
+    shape = shape_of(types.get(node.input[0])) or ()
+    order = turned_axes(node, len(shape)) if node.op_type == "Transpose" else []
+    return tuple(shape[axis] for axis in order) if sorted(order) == [*range(len(shape))] else ()
 
 
-def _tell(
-    kind: onnx.TypeProto, dims: list[onnx.TensorShapeProto.Dimension], names: set[str]
-) -> bool:
-    """Fill in what is not known of a type; return whether there was anything."""
+def _tell(kind: onnx.TypeProto, shape: AnyShape, names: set[str]) -> bool:
+    """Fill in what is not known of a type; return whether there was anything.
+
+    Sizes by ``names`` are those that a caller chooses.
+    """
     if kind.WhichOneof("value") != "tensor_type":
         return False
-    tensor = kind.tensor_type
-    if not tensor.HasField("shape"):
-        tensor.shape.dim.extend(dims)
-        return True
-    told = False
-    for own, right in zip(tensor.shape.dim, dims, strict=False):
-        if right.dim_value > 0 and not own.dim_value and own.dim_param not in names:
-            own.dim_value = right.dim_value
-            told = True
-    return told
+    own = shape_of(kind)
+    if own is not None and len(own) != len(shape):
+        return False
+
+    def told(size: Size, other: Size) -> Size:
+        is_open = not isinstance(size, int) and size not in names
+        return other if is_open and isinstance(other, int) else size
+
+    new = shape if own is None else tuple(map(told, own, shape))
+    set_shape(kind, new)
+    return new != own

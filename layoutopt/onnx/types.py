@@ -63,6 +63,11 @@ def shape_of(kind: onnx.TypeProto | None) -> Shape | None:
     )
 
 
+def in_names(shape: Shape | None, names: Container[Size]) -> Shape | None:
+    """Return a shape in numbers and some names; other names tell nothing."""
+    return shape and tuple(x if isinstance(x, int) or x in names else None for x in shape)
+
+
 def type_of_tensor(tensor: onnx.TensorProto) -> onnx.TypeProto:
     """Return the type of an initialiser."""
     return onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
@@ -70,12 +75,12 @@ def type_of_tensor(tensor: onnx.TensorProto) -> onnx.TypeProto:
 
 def set_shape(kind: onnx.TypeProto, shape: Shape) -> None:
     """Declare a shape in place of another one, which may have another rank, or be missing."""
-    if shape_of(kind) == shape:
-        return
-    kind.tensor_type.ClearField("shape")
     kind.tensor_type.shape.SetInParent()
-    for size in shape:
-        dim = kind.tensor_type.shape.dim.add()
+    dims = kind.tensor_type.shape.dim
+    if len(dims) != len(shape):
+        set_items(dims, [onnx.TensorShapeProto.Dimension() for _ in shape])
+    for dim, size in zip(dims, shape, strict=True):
+        dim.ClearField("value")
         if isinstance(size, int):
             dim.dim_value = size
         elif size is not None:
@@ -86,6 +91,14 @@ def turned_axes(node: onnx.NodeProto, rank: int) -> list[int]:
     """Return the order in which a Transpose of so many axes has these, reversed by default."""
     given = [list(a.ints) for a in node.attribute if a.name == "perm"]
     return given[0] if given else list(range(rank))[::-1]
+
+
+def transposed_from(node: onnx.NodeProto, shape: Shape | None) -> Shape | None:
+    """Return the shape of a Transpose's operand by that of its result; None if it does not fit."""
+    order = turned_axes(node, len(shape or ()))
+    if shape is None or sorted(order) != list(range(len(shape))):
+        return None
+    return tuple(shape[order.index(axis)] for axis in range(len(shape)))
 
 
 MOST_ROUNDS = 2**31
@@ -135,25 +148,21 @@ def differ(shape: Shape, other: Shape) -> bool:
 
 def fill_type(kind: onnx.TypeProto, other: onnx.TypeProto) -> bool:
     """Fill in what is not known of a tensor's type; return whether there was anything."""
-    own, known = kind.tensor_type, other.tensor_type
-    if not own.elem_type and known.elem_type:
-        own.elem_type = known.elem_type
-        return fill_type(kind, other) or True
-    if not known.HasField("shape"):
-        return False
-    if not own.HasField("shape"):
-        own.shape.CopyFrom(known.shape)
-        return True
-    pairs = list(zip(own.shape.dim, known.shape.dim, strict=False))
-    open_sizes = [
-        (dim, new)
-        for dim, new in pairs
-        if (new.HasField("dim_value") and not dim.HasField("dim_value"))
-        or (new.dim_param and not dim.WhichOneof("value"))
-    ]
-    for dim, new in open_sizes if len(own.shape.dim) == len(known.shape.dim) else ():
-        dim.CopyFrom(new)
-    return len(own.shape.dim) == len(known.shape.dim) and bool(open_sizes)
+    element = 0 if kind.tensor_type.elem_type else other.tensor_type.elem_type
+    if element:
+        kind.tensor_type.elem_type = element
+    own, known = shape_of(kind), shape_of(other)
+    if known is None or (own is not None and len(own) != len(known)):
+        return bool(element)
+    filled = known if own is None else tuple(map(_better_known, own, known))
+    set_shape(kind, filled)
+    return bool(element) or filled != own
+
+
+def _better_known(size: Size, other: Size) -> Size:
+    """Return the first of two sizes, unless more is known of the other one: a number, or a name."""
+    more = size is None or (isinstance(other, int) and not isinstance(size, int))
+    return other if more else size
 
 
 Declared = dict[str, "onnx.TypeProto | None"]
@@ -251,14 +260,10 @@ def _tell_before_transposes(graph: onnx.GraphProto) -> None:
         kind = kinds.get(node.output[0]) if node.output else None
         if node.op_type != "Transpose" or not is_standard(node.domain) or kind is None:
             continue
-        [name], dims = node.input[:1], kind.tensor_type.shape.dim
-        order = turned_axes(node, len(dims))
-        if name in kinds or name not in makers or sorted(order) != list(range(len(dims))):
-            continue
-        if kind.tensor_type.HasField("shape"):
+        name, shape = node.input[0], transposed_from(node, shape_of(kind))
+        if shape is not None and name in makers and name not in kinds:
             kinds[name] = new = copied(kind)
-            for axis, dim in zip(order, dims, strict=True):
-                new.tensor_type.shape.dim[axis].CopyFrom(dim)
+            set_shape(new, shape)
             if not _is_inferred(makers[name]):
                 graph.value_info.add(name=name).type.CopyFrom(new)
 

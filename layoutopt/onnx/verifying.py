@@ -11,7 +11,14 @@ from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.attributes import attributes
 from layoutopt.onnx.inference import infer_shapes, is_short, misread_sizes, refusals, tell_ranks
 from layoutopt.onnx.protobuf import all_nodes, bodies, copied, first_line, graphs, onnx, set_items
-from layoutopt.onnx.types import Declared, shape_of, take_declared, types_of
+from layoutopt.onnx.types import (
+    Declared,
+    differ,
+    set_shape,
+    shape_of,
+    take_declared,
+    types_of,
+)
 from layoutopt.onnx.weights import variable_initialisers, without_weights
 
 
@@ -74,11 +81,9 @@ def _open_contradicted(model: onnx.ModelProto, told: Declared) -> None:
     for graph in graphs(model.graph):
         for value in (*graph.value_info, *graph.output):
             own, right = shape_of(value.type), shape_of(told.get(value.name))
-            if own is None or right is None or len(own) != len(right):
-                continue
-            for dim, a, b in zip(value.type.tensor_type.shape.dim, own, right, strict=True):
-                if isinstance(a, int) and isinstance(b, int) and a != b:
-                    dim.Clear()
+            if own is not None and right is not None and len(own) == len(right):
+                pairs = zip(own, right, strict=True)
+                set_shape(value.type, tuple(None if differ((a,), (b,)) else a for a, b in pairs))
 
 
 def _tell_options(model: onnx.ModelProto) -> bool:

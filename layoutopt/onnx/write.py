@@ -21,7 +21,7 @@ from layoutopt.onnx.names import NetworkNames, rename
 from layoutopt.onnx.protobuf import all_nodes, bodies, copied_except, names_read, onnx, set_items
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
-from layoutopt.onnx.types import UNSQUEEZED, input_names, set_shape, typed
+from layoutopt.onnx.types import UNSQUEEZED, in_names, input_names, set_shape, typed
 from layoutopt.onnx.validate import schema
 from layoutopt.onnx.weights import array_of, transform_constant, transform_fill, unlist_initialisers
 
@@ -292,9 +292,7 @@ class _Writer:
         value.name = own
         old, shape = typed(value.type).shape, self.conversion.graph.tensors[name].shape
         if old is not None and shape is not None:
-            named = {size for size in old if isinstance(size, str)}
-            sizes = (size if isinstance(size, int) or size in named else None for size in shape)
-            set_shape(value.type, tuple(sizes))
+            set_shape(value.type, in_names(shape, old) or ())
 
     def _return(
         self,
@@ -415,10 +413,7 @@ class _Writer:
                 moved = hidden and (name != old or op.layouts != before.layouts)
                 if (moved or name in self.attended) and name not in told and kind:
                     number = onnx.TensorProto.DataType.Value(kind.upper())
-                    shape = graph.tensors[name].shape
-                    sizes = shape and [
-                        x if isinstance(x, int) or x in names else None for x in shape
-                    ]
+                    sizes = in_names(graph.tensors[name].shape, names)
                     yield onnx.helper.make_tensor_value_info(
                         self.new.get(name, name), number, sizes
                     )
