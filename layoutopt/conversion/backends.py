@@ -9,7 +9,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.requirements import Requirements, axis_sizes
 from layoutopt.conversion.rules.op import Op, Size, plain
 from layoutopt.conversion.rules.operator import SPATIAL_AXES
-from layoutopt.conversion.rules.registry import operand_axes, written_input
+from layoutopt.conversion.rules.registry import operand_axes, written_layout
 from layoutopt.layout.factors import open_sizes
 from layoutopt.layout.layout import ANY, Layout
 
@@ -73,7 +73,7 @@ class BlockedCpu(ChannelsFirst):
             return False
         known = operand_axes(op)
         for n, layout in enumerate(known.inputs if known else ()):
-            sizes = axis_sizes(written_input(op, n), op.shape(n))
+            sizes = axis_sizes(written_layout(op, n), op.shape(n))
             for axis in set(layout.axes if layout else "") & set("COI"):
                 size = sizes.get(axis)
                 if op.has(n) and not (isinstance(size, int) and size % self.block == 0):

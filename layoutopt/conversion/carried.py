@@ -9,7 +9,7 @@ from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import OPEN, may_be
 from layoutopt.conversion.rules.op import Op, any_layout, plain
 from layoutopt.conversion.rules.operator import SPATIAL_AXES, Axes, Category, Operator
-from layoutopt.conversion.rules.registry import operator_of, written_output
+from layoutopt.conversion.rules.registry import operator_of, written_layout
 from layoutopt.layout.layout import Dim, Layout
 
 FREE = Dim(OPEN)
@@ -96,7 +96,7 @@ def _results(op: Op, layouts: Sequence[Layout | None]) -> list[Layout]:
             if known.category is not Category.AGNOSTIC:
                 dims = [Dim(dim.blocks) for dim in dims]
             layout = Layout(tuple(dims))
-        written = written_output(op, n)
+        written = written_layout(op, len(op.inputs) + n)
         fits = written is not None and shape is not None and len(written.dims) == len(shape)
         results.append(written if fits and written is not None else layout)
     return results

@@ -35,7 +35,7 @@ from layoutopt.conversion.result import Conversion, PhaseTimes, Remaining, State
 from layoutopt.conversion.rewrite import MovedValue, RewrittenGraph
 from layoutopt.conversion.rules.bodies import OpPart, parts
 from layoutopt.conversion.rules.op import Op
-from layoutopt.conversion.rules.registry import computes_along_axes, written_input
+from layoutopt.conversion.rules.registry import computes_along_axes, written_layout
 from layoutopt.conversion.values import Value, Values, transposition, values_of
 from layoutopt.layout.factors import Order, has_factors, items_of, names_of
 from layoutopt.layout.layout import ANY, Layout
@@ -380,7 +380,7 @@ def _letters(
 ) -> list[str]:
     """Return a letter for each axis of a value, their numbers if some letters are not known."""
     for name in value.tensors:
-        readers = [written_input(op, n) for op, n in graph.consumers(name)]
+        readers = [written_layout(op, n) for op, n in graph.consumers(name)]
         for layout in (layouts[name], *readers):
             found = _by_axis(layout, values.frame[name])
             if found is not None:

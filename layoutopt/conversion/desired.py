@@ -26,8 +26,7 @@ from layoutopt.conversion.rules.registry import (
     is_unlettered,
     may_pad,
     operator_of,
-    written_input,
-    written_output,
+    written_layout,
 )
 from layoutopt.layout.factors import open_sizes
 from layoutopt.layout.layout import ANY, Dim, Layout, LayoutError
@@ -76,27 +75,17 @@ class Desired(Requirements):
                 hint = f"; did you mean @{close[0]}?" if close else ""
                 raise OptionError(f"{what} of @{name}: no op has this name{hint}")
 
-    def input_requirement(self, op: Op, n: int) -> Layout:
-        """Return the layout that is desired of an op's ``n``-th input."""
-        return self._fitted(op, self._followed(op, n), written_input(op, n), op.shape(n))
-
-    def result_requirement(self, op: Op, n: int) -> Layout:
-        """Return the layout that is desired of an op's ``n``-th result."""
-        shape = op.output_shapes[n] if n < len(op.output_shapes) else None
-        given = self._followed(op, len(op.inputs) + n)
-        return self._fitted(op, given, written_output(op, n), shape)
-
-    def _followed(self, op: Op, n: int) -> Layout | None:
+    def _followed(self, op: Op, slot: int) -> Layout | None:
         """Return what is desired of an operand or, after these, a result, or follows from that."""
-        wanted, place = self.layouts(op) or OperandLayouts(), n - len(op.inputs)
-        if place >= 0:
-            return wanted.output(place) or _companion(op, wanted, written_output(op, place))
-        own = wanted.input(n) or self._blocked_companion(op, wanted, n)
-        return own or _companion(op, wanted, written_input(op, n))
+        wanted = self.layouts(op) or OperandLayouts()
+        own = wanted.at(op, slot)
+        if own is None and slot < len(op.inputs):
+            own = self._blocked_companion(op, wanted, slot)
+        return own or _companion(op, wanted, written_layout(op, slot))
 
-    def _fitted(
-        self, op: Op, given: Layout | None, written: Layout | None, shape: Shape | None
-    ) -> Layout:
+    def _requirement(self, op: Op, slot: int, shape: Shape | None) -> Layout:
+        """Return the layout that is desired of an operand or, after these, a result."""
+        given, written = self._followed(op, slot), written_layout(op, slot)
         if given is None or given.undefined:
             return written or any_layout(None if shape is None else len(shape))
         given = unnamed(written, given) or given
@@ -128,7 +117,7 @@ class Desired(Requirements):
 
         Weights and biases must have as many channels as data and result then.
         """
-        data, result, written = wanted.input(0), wanted.output(0), written_input(op, n)
+        data, result, written = wanted.input(0), wanted.output(0), written_layout(op, n)
         if not self.padding or self.divides(op) or written is None or data is None:
             return None
         factors = {"I": data.factor_of("C"), "C": data.factor_of("C")}
@@ -153,7 +142,7 @@ class Desired(Requirements):
 
         Blocks divide other axes, and one size is open at most, which is in no blocks.
         """
-        written = [written_input(op, n) for n in range(len(op.inputs))]
+        written = [written_layout(op, n) for n in range(len(op.inputs))]
         filters = any(layout and "I" in layout.axes for layout in written)
         padded = dict[str, int]()
         for n, _, layout, shape in self._operands(op):
@@ -177,10 +166,8 @@ class Desired(Requirements):
         They are numbered, results after operands.
         """
         wanted = self.layouts(op) or OperandLayouts()
-        for n in filter(op.has, range(len(op.inputs))):
-            yield n, wanted.input(n), written_input(op, n), op.shape(n)
-        for n, shape in enumerate(op.output_shapes):
-            yield len(op.inputs) + n, wanted.output(n), written_output(op, n), shape
+        for slot, shape in op.slots():
+            yield slot, wanted.at(op, slot), written_layout(op, slot), shape
 
 
 def _factors(layout: Layout) -> dict[str, int]:
@@ -220,7 +207,7 @@ def _companion(op: Op, wanted: OperandLayouts, written: Layout | None) -> Layout
 
     One with the same axes follows the data; weights are HWIO where data has channels last.
     """
-    data, own = wanted.input(0), written_input(op, 0)
+    data, own = wanted.input(0), written_layout(op, 0)
     if data is None or own is None or written is None:
         return None
     if set(written.axes) == set(own.axes):

@@ -15,8 +15,7 @@ from layoutopt.conversion.rules.registry import (
     may_pad,
     operand_axes,
     remap,
-    written_input,
-    written_output,
+    written_layout,
 )
 from layoutopt.layout.factors import AxisFactor, Form, Item, axis_factors, dim_of, within
 from layoutopt.layout.layout import ANY, Dim, Layout
@@ -37,9 +36,16 @@ def required(op: Op, requirements: Requirements) -> Required | None:
     written.  Raises ``OptionError`` if a required layout has alignments, or axes that have no
     known meaning, or blocks of axes of unknown size.
     """
-    inputs = [requirements.input_requirement(op, n) for n in range(len(op.inputs))]
-    outputs = [requirements.result_requirement(op, n) for n in range(len(op.output_shapes))]
-    return in_layouts(op, OperandLayouts(tuple(inputs), tuple(outputs)))
+    inputs, outputs = _asked(op, requirements)
+    return in_layouts(op, OperandLayouts(inputs, outputs))
+
+
+def _asked(op: Op, requirements: Requirements) -> tuple[tuple[Layout, ...], tuple[Layout, ...]]:
+    """Return the layouts that are required of an op's operands, and of its results."""
+    return (
+        tuple(requirements.input_requirement(op, n) for n in range(len(op.inputs))),
+        tuple(requirements.result_requirement(op, n) for n in range(len(op.output_shapes))),
+    )
 
 
 def in_order(op: Op, requirements: Requirements, letters: Layout | None) -> Remapped | None:
@@ -49,8 +55,7 @@ def in_order(op: Op, requirements: Requirements, letters: Layout | None) -> Rema
     all axes of the op; ``letters`` are its axes as it is written, None if their number is unknown.
     Raises ``OptionError`` if the op cannot run so.
     """
-    inputs = [requirements.input_requirement(op, n) for n in range(len(op.inputs))]
-    outputs = [requirements.result_requirement(op, n) for n in range(len(op.output_shapes))]
+    inputs, outputs = _asked(op, requirements)
     asked = [one for one in (*inputs, *outputs) if not (one.undefined or one.is_any)]
     if not asked:
         return None
@@ -86,18 +91,12 @@ def in_layouts(op: Op, wanted: OperandLayouts) -> Required | None:
     """Return how an op runs in given layouts; see :func:`required`."""
     if op.layouts is None and _is_open(op, wanted):
         return None
-    count = len(op.inputs)
-    slots = [
-        (own := written_input(op, n), wanted.input(n) if op.has(n) else own, op.shape(n))
-        for n in range(count)
-    ]
-    results = enumerate(op.output_shapes)
-    slots += [(written_output(op, n), wanted.output(n), shape) for n, shape in results]
-    forms, found = list[Form | None](), list[Layout | None]()
-    for written, asked, shape in slots:
-        needed = unnamed(written, asked)
-        forms.append(_form(op, written, needed, shape))
-        found.append(written if forms[-1] is None else needed)
+    count, forms = len(op.inputs), list[Form | None]([None] * len(op.shapes))
+    found = [written_layout(op, slot) for slot in range(len(op.shapes))]
+    for slot, shape in op.slots():
+        needed = unnamed(found[slot], wanted.at(op, slot))
+        forms[slot] = form = _form(op, found[slot], needed, shape)
+        found[slot] = found[slot] if form is None else needed
     if operand_axes(op) is None and op.layouts is None:
         return None
     layouts = op.layouts
@@ -113,8 +112,7 @@ def _is_open(op: Op, wanted: OperandLayouts) -> bool:
     """
     if category_of(op) is not Category.HEAVY:
         return False
-    sides = [(wanted.input(n), op.shape(n)) for n in range(len(op.inputs)) if op.has(n)]
-    sides += [(wanted.output(n), shape) for n, shape in enumerate(op.output_shapes)]
+    sides = ((wanted.at(op, slot), shape) for slot, shape in op.slots())
     required = [(layout, shape) for layout, shape in sides if layout and not layout.is_any]
     empty = any(0 in (shape or ()) and layout.has_blocks for layout, shape in required)
     return operand_axes(op) is None or empty or None in [shape for _, shape in required]
@@ -210,7 +208,6 @@ def _unless_plain(op: Op, layouts: OperandLayouts | None) -> OperandLayouts | No
     axes = operand_axes(op)
     if layouts is None or axes is None:
         return layouts
-    pairs = [(layout, axes.input(n)) for n, layout in enumerate(layouts.inputs)]
-    pairs += [(layout, axes.output(n)) for n, layout in enumerate(layouts.outputs)]
+    pairs = [(layouts.at(op, slot), axes.at(op, slot)) for slot in range(len(op.shapes))]
     own = all(one is None or (plain and one.letters == plain.letters) for one, plain in pairs)
     return None if own else layouts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from layoutopt.conversion.rules.op import Op, Shape, Size, any_layout, plain
-from layoutopt.conversion.rules.registry import operand_axes, written_input, written_output
+from layoutopt.conversion.rules.registry import operand_axes, written_layout
 from layoutopt.layout.layout import ANY, Block, Dim, Layout
 from layoutopt.layout.parts import renamed
 
@@ -55,23 +55,20 @@ class Requirements:
 
     def input_requirement(self, op: Op, n: int) -> Layout:
         """Return the layout that an op needs of its ``n``-th input: any, unless axes matter."""
-        axes = operand_axes(op)
-        written = written_input(op, n)
-        return self._operand_layout(op, axes.input(n) if axes else None, written, op.shape(n))
+        return self._requirement(op, n, op.shape(n))
 
     def result_requirement(self, op: Op, n: int) -> Layout:
         """Return the layout that an op's ``n``-th result must have: any, unless axes matter."""
-        axes = operand_axes(op)
         shape = op.output_shapes[n] if n < len(op.output_shapes) else None
-        written = written_output(op, n)
-        return self._operand_layout(op, axes.output(n) if axes else None, written, shape)
+        return self._requirement(op, len(op.inputs) + n, shape)
 
-    def _operand_layout(
-        self, op: Op, plain: Layout | None, written: Layout | None, shape: Shape | None
-    ) -> Layout:
+    def _requirement(self, op: Op, slot: int, shape: Shape | None) -> Layout:
+        """Return what is needed of an operand or, after these, a result of some shape."""
+        axes = operand_axes(op)
+        plain = axes.at(op, slot) if axes else None
         if plain is None:
             return any_layout(None if shape is None else len(shape))
-        return self.operand_layout(op, plain.letters, axis_sizes(written, shape))
+        return self.operand_layout(op, plain.letters, axis_sizes(written_layout(op, slot), shape))
 
     def is_satisfied_by(
         self, carried: Layout, required: Layout, shape: Shape | None, element_bytes: int

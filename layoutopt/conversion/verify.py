@@ -13,8 +13,7 @@ from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import (
     category_of,
     operand_axes,
-    written_input,
-    written_output,
+    written_layout,
 )
 from layoutopt.layout.layout import Layout
 from layoutopt.layout.semantics import consumed_as
@@ -80,7 +79,7 @@ def _violations(
     for n, name in enumerate(op.inputs):
         if not name:
             continue
-        has, written, side = layouts[name], written_input(op, n), f"input {n}"
+        has, written, side = layouts[name], written_layout(op, n), f"input {n}"
         found = _misread(has, written, graph.tensors[name].shape)
         if found is None and n in wrong:
             needs, dim = wrong[n].needs, wrong[n].dim
@@ -93,7 +92,7 @@ def _violations(
             yield from unmet(side, name, filled(has, written), needs)
     for n, name in enumerate(op.outputs):
         if name:
-            has = filled(layouts[name], written_output(op, n))
+            has = filled(layouts[name], written_layout(op, len(op.inputs) + n))
             needs = requirements.result_requirement(op, n)
             yield from unmet(f"result {n}", name, has, needs)
 

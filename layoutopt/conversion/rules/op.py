@@ -56,6 +56,11 @@ class OperandLayouts:
         """Return the layout of a result, None if it is not named."""
         return self.outputs[n] if n < len(self.outputs) else None
 
+    def at(self, op: Op, slot: int) -> Layout | None:
+        """Return the layout of an operand or, behind all operands of an op, of a result."""
+        place = slot - len(op.inputs)
+        return self.input(slot) if place < 0 else self.output(place)
+
     def __str__(self) -> str:
         before, after = (
             ",".join("default" if layout is None else str(layout) for layout in side)
@@ -146,8 +151,14 @@ class Op:
 
     @property
     def shapes(self) -> tuple[Shape | None, ...]:
-        """The shapes of its inputs, then of its outputs."""
+        """The shapes of its inputs, then of its outputs: a slot is a place among these."""
         return (*self.input_shapes, *self.output_shapes)
+
+    def slots(self) -> Iterator[tuple[int, Shape | None]]:
+        """Yield the slots of operands that are not left out, and of results, with their shapes."""
+        for slot, shape in enumerate(self.shapes):
+            if slot >= len(self.inputs) or self.has(slot):
+                yield slot, shape
 
     def places(self) -> Iterator[tuple[Body, range, range]]:
         """Yield each body with the places of its inputs among results, and outputs among inputs."""

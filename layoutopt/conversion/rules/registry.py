@@ -723,16 +723,13 @@ def operand_axes(op: Op) -> OperandLayouts | None:
     return None if not text or rank is None else named_axes(text, rank)
 
 
-def written_input(op: Op, n: int) -> Layout | None:
-    """Return the layout in which an op reads its ``n``-th input as it is written, if any."""
-    own, axes = op.layouts and op.layouts.input(n), operand_axes(op)
-    return own or (axes.input(n) if axes else None)
+def written_layout(op: Op, slot: int) -> Layout | None:
+    """Return the layout in which an op has an operand or a result as it is written, if any.
 
-
-def written_output(op: Op, n: int) -> Layout | None:
-    """Return the layout in which an op gives its ``n``-th result as it is written, if any."""
-    own, axes = op.layouts and op.layouts.output(n), operand_axes(op)
-    return own or (axes.output(n) if axes else None)
+    ``slot`` is the number of the operand, or, behind all operands, of the result.
+    """
+    own, axes = op.layouts and op.layouts.at(op, slot), operand_axes(op)
+    return own or (axes.at(op, slot) if axes else None)
 
 
 def is_unlettered(op: Op) -> bool:
