@@ -17,7 +17,7 @@ from typing import TypeAlias
 from layoutopt.conversion.graph import ConversionGraph, Kind, size_of
 from layoutopt.conversion.result import Tally
 from layoutopt.conversion.rules.op import Op, Shape
-from layoutopt.conversion.rules.operator import Category, is_identity
+from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.layout.factors import Order, order_of, renamed_order
 from layoutopt.layout.permutations import Permutation, inverse
@@ -46,8 +46,8 @@ class Values:
     number: dict[str, int] = field(default_factory=dict)  # by name of a tensor, that of its value
     # by name of a tensor, for each of its axes the value's axis
     frame: dict[str, Permutation] = field(default_factory=dict)
-    # the same, of those tensors only whose axes are not the value's in their order
-    turned: dict[str, Permutation] = field(default_factory=dict)
+    # the other way round: for each of the value's axes the tensor's axis
+    back: dict[str, Permutation] = field(default_factory=dict)
 
     def of(self, name: str) -> tuple[Value, Permutation]:
         """Return the value of a tensor, and the tensor's axes in it."""
@@ -60,20 +60,16 @@ class Values:
 
     def order(self, name: str, order: Order) -> Order:
         """Return an order of a tensor's axes as one of its value's."""
-        frame = self.turned.get(name)
-        return order if frame is None else renamed_order(order, frame)
+        return renamed_order(order, self.frame[name])
 
     def own(self, name: str, order: Order) -> Order:
         """Return an order of a value's axes as one of a tensor's."""
-        frame = self.turned.get(name)
-        return order if frame is None else renamed_order(order, inverse(frame))
+        return renamed_order(order, self.back[name])
 
     def add(self, name: str, number: int, frame: Permutation) -> None:
         """Make a tensor one of a value's."""
-        self.number[name], self.frame[name] = number, frame
+        self.number[name], self.frame[name], self.back[name] = number, frame, inverse(frame)
         self.every[number].tensors.append(name)
-        if not is_identity(frame):
-            self.turned[name] = frame
 
 
 def values_of(graph: ConversionGraph) -> Values:
