@@ -56,6 +56,11 @@ class AxisFactor(NamedTuple):
     stride: int
     size: int
 
+    @property
+    def end(self) -> int:
+        """The stride of the next outer factor."""
+        return OPEN if self.size == OPEN else self.stride * self.size
+
 
 Item: TypeAlias = int | AxisFactor
 """A whole axis, or a factor of one; -1 for an axis of size 1 that is added."""
@@ -164,7 +169,7 @@ def joined(items: Iterable[AnyItem]) -> list[AnyItem]:
         if (
             isinstance(outer, AxisFactor)
             and isinstance(item, AxisFactor)
-            and outer[:2] == (item.axis, item.stride * item.size)
+            and outer[:2] == (item.axis, item.end)
         ):
             size = OPEN if outer.size == OPEN else outer.size * item.size
             found[-1] = AxisFactor(item.axis, item.stride, size)
@@ -246,8 +251,7 @@ def ends_of(items: Iterable[Item]) -> dict[int, set[int]]:
     ends: dict[int, set[int]] = {}
     for item in items:
         if isinstance(item, AxisFactor):
-            end = OPEN if item.size == OPEN else item.stride * item.size
-            ends.setdefault(item.axis, {1}).update((item.stride, end))
+            ends.setdefault(item.axis, {1}).update((item.stride, item.end))
     return ends
 
 
@@ -290,7 +294,7 @@ def within(stride: int, size: int, cells: Iterable[AxisFactor]) -> tuple[AxisFac
     """
     found: list[AxisFactor] = []
     for cell in sorted(cells, key=lambda cell: cell.stride):
-        end = OPEN if cell.size == OPEN else cell.stride * cell.size
+        end = cell.end
         if size == 1:
             break
         if stride >= end or cell.size == 1:
@@ -471,7 +475,7 @@ def _cells(source: Form, target: Form, shape: Shape) -> Cells | None:
         for item in items_of(form):
             if isinstance(item, AxisFactor):
                 strides.setdefault(item.axis, {1}).add(item.stride)
-                ends.setdefault(item.axis, set()).add(item.stride * item.size)
+                ends.setdefault(item.axis, set()).add(item.end)
     found = {}
     for axis, own in strides.items():
         size = shape[axis]
@@ -510,7 +514,7 @@ def _widened(items: Form, cells: Cells, shape: Shape) -> tuple[Item, ...]:
     for axis, at in outermost(items).items():
         if axis in cells:
             stride, top = factor_of(found[at], shape).stride, cells[axis][0]
-            size = OPEN if top.size == OPEN else top.stride * top.size // stride
+            size = OPEN if top.size == OPEN else top.end // stride
             wide = AxisFactor(axis, stride, size)
             found[at] = wide if wide != factor_of(found[at], shape) else found[at]
     return tuple(found)
