@@ -80,17 +80,13 @@ def op_of(
 
 
 def _value(attribute: onnx.AttributeProto) -> Any:
-    if attribute.HasField("t") or attribute.HasField("g") or attribute.graphs or attribute.tensors:
-        return None
-    if attribute.sparse_tensors or attribute.type_protos:
-        return None
-    value = onnx.helper.get_attribute_value(attribute)
-    if isinstance(value, bytes | int | float | str):
-        return _plain(value)
-    try:
-        return tuple(map(_plain, value))
-    except TypeError:  # types and sparse tensors
-        return None
+    """Return a number, a text or a tuple of these, None for an attribute of something else."""
+    kind = onnx.AttributeProto
+    if attribute.type in (kind.FLOAT, kind.INT, kind.STRING):
+        return _plain(onnx.helper.get_attribute_value(attribute))
+    if attribute.type in (kind.FLOATS, kind.INTS, kind.STRINGS):
+        return tuple(map(_plain, onnx.helper.get_attribute_value(attribute)))
+    return None
 
 
 def _plain(value: Any) -> Any:
