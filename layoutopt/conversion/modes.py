@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from layoutopt.base.errors import InputError, OptionError
 from layoutopt.conversion.carried import letters_of
 from layoutopt.conversion.cost_table import OpTimes
-from layoutopt.conversion.required import Forms, in_order, required
+from layoutopt.conversion.required import in_order, required
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.blocks import Cut, unchanged
 from layoutopt.conversion.rules.bodies import TIE, OpPart
@@ -64,34 +64,23 @@ MOST_ORDERS = 720
 
 
 @dataclass(frozen=True)
-class Mode:
-    """One way to run an op."""
+class Mode(Remapped):
+    """One way to run an op.
 
-    attributes: Mapping[str, Any]  # the op's attributes then
-    # `inputs`, `outputs`: for each operand and result the form that it must come in, of its own
-    # axes; None: as it is
-    inputs: Forms
-    outputs: Forms
-    orders: tuple[Order, ...]  # for each operand, then each result, the order of its own axes
+    Operands and results come in forms of their own axes.  A MatMul of three operands adds the third
+    to the product.
+    """
+
+    orders: tuple[Order, ...] = ()  # for each operand, then each result, the order of its own axes
     # how the op is written then, where that is not ONNX's way
     layouts: OperandLayouts | None = None
     time: int = 0  # what it costs, in femtoseconds
-    # `entries`, `operands`, `type`: as in :class:`~layoutopt.conversion.rules.operator.Remapped`; a
-    # MatMul of three operands adds the third to the product
-    entries: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    operands: Permutation | None = None
-    type: str = ""
     # others of equal orders, which lay out axes of size 1 otherwise
     alike: tuple[Mode, ...] = field(default=(), compare=False)
 
     def runs_like(self, other: Mode) -> bool:
         """Return whether another mode takes and gives the same: axes of size 1 do not matter."""
         return (self.orders, self.layouts) == (other.orders, other.layouts)
-
-    @property
-    def forms(self) -> Forms:
-        """The forms of operands, then results."""
-        return (*self.inputs, *self.outputs)
 
 
 @dataclass(frozen=True)
@@ -270,9 +259,8 @@ def _distinct(op: Op, extended: bool, long: LongOrders) -> Iterator[Mode]:
 
 def _moves_unknown(op: Op, remapped: Remapped) -> bool:
     """Return whether operands or results would be permuted whose ranks are not known."""
-    orders = (*(remapped.inputs or ()), *(remapped.outputs or ()))
-    pairs = zip(orders, op.shapes, strict=True)
-    return any(shape is None and order is not None for order, shape in pairs)
+    pairs = zip(remapped.forms, op.shapes, strict=True)
+    return any(shape is None and form is not None for form, shape in pairs)
 
 
 def _remapped(op: Op, extended: bool, long: LongOrders) -> Iterator[Remapped]:
@@ -340,13 +328,12 @@ def mode_of(
 ) -> Mode:
     """Return a mode by the forms of operands, then results, from which their orders follow."""
     count, orders = len(op.inputs), tuple(map(_order, forms, op.shapes))
-    return Mode(attributes, tuple(forms[:count]), tuple(forms[count:]), orders, layouts)
+    inputs, outputs = tuple(forms[:count]), tuple(forms[count:])
+    return Mode(attributes, inputs, outputs, orders=orders, layouts=layouts)
 
 
 def _permuted(op: Op, remapped: Remapped) -> Mode:
-    inputs = remapped.inputs or (None,) * len(op.inputs)
-    outputs = remapped.outputs or (None,) * len(op.outputs)
-    forms = [*map(_form, inputs, op.input_shapes), *map(_form, outputs, op.output_shapes)]
+    forms = list(map(_form, remapped.forms, op.shapes))
     mode = mode_of(op, remapped.attributes, forms, op.layouts)
     return replace(mode, entries=remapped.entries, operands=remapped.operands, type=remapped.type)
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from layoutopt.base.errors import OptionError
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape, unnamed
-from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
+from layoutopt.conversion.rules.operator import Category, Forms, RemapError, Remapped
 from layoutopt.conversion.rules.registry import (
     category_of,
     may_pad,
@@ -19,10 +19,6 @@ from layoutopt.conversion.rules.registry import (
 )
 from layoutopt.layout.factors import AxisFactor, Form, Item, axis_factors, dim_of, within
 from layoutopt.layout.layout import ANY, Dim, Layout
-
-Forms: TypeAlias = tuple[Form | None, ...]
-"""The form of each operand or result; None for one that stays as it is."""
-
 
 Required: TypeAlias = tuple[Forms, OperandLayouts | None]
 """The forms of operands, then results, and how an op is written then."""
@@ -78,8 +74,7 @@ def in_order(op: Op, requirements: Requirements, letters: Layout | None) -> Rema
     except RemapError as error:
         raise OptionError(f"{op}: it cannot run in {needed}: {error}") from None
     kept = tuple(range(len(permutation)))
-    wanted, got = (*inputs, *outputs), (*(found.inputs or ()), *(found.outputs or ()))
-    for layout, order in zip(wanted, got, strict=True):
+    for layout, order in zip((*inputs, *outputs), found.forms, strict=True):
         own = layout.undefined or layout.is_any or layout == needed
         if not own or (layout == needed and (order or kept) != permutation):
             what = f"{needed} and {layout}" if not own else f"{needed}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, permutations, product
 from math import factorial
 from typing import Any
@@ -165,7 +166,7 @@ def expand(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
     inputs = (None if rank is None else fitted(permutation, rank),) + (None,) * (len(op.inputs) - 1)
     if shape is None:
         found = _with_entries(op, 1, permutation)
-        return Remapped({}, inputs, None, found.entries)
+        return replace(found, inputs=inputs)
     full = (1,) * (len(permutation) - len(shape)) + shape
     return Remapped({"shape": permuted(full, permutation)}, inputs)
 
@@ -218,7 +219,7 @@ def _with_entries(op: Op, n: int, indices: tuple[int, ...]) -> Remapped:
     """Return the op with other entries of a vector that is known at run time only."""
     if _size(op, n) not in (None, len(indices)):
         raise RemapError(f"{op}: input {n} must be a vector of {len(indices)} entries")
-    return Remapped({}, None, None, {n: indices})
+    return Remapped(entries={n: indices})
 
 
 def crop(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:

@@ -27,6 +27,10 @@ class RemapError(LayoutError):
     """An op that cannot run with its axes in the order asked for; the text says why."""
 
 
+Forms: TypeAlias = tuple[Form | None, ...]
+"""The form of each operand or result; None for one that stays as it is."""
+
+
 @dataclass(frozen=True)
 class Remapped:
     """An op for operands whose axes are in another order.
@@ -38,10 +42,10 @@ class Remapped:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     # For each input the permutation that it must come in.  One that is longer than the input's
     # rank wants axes of size 1 put in front first, as in broadcasting.  Or a form of its axes, in
-    # which some are joined.  None: as before.
-    inputs: tuple[Form | None, ...] | None = None
-    # for each output the permutation in which it comes out; None: as before
-    outputs: tuple[Form | None, ...] | None = None
+    # which some are joined.  None: as before.  Empty: what the operator's other facts say.
+    inputs: Forms = ()
+    # for each output the permutation in which it comes out; None and empty as for inputs
+    outputs: Forms = ()
     # For inputs, and behind all inputs for outputs, that are vectors with an entry per axis: which
     # entries a Gather picks.  It stands before an input, and picks from the vector as it was;
     # behind an output it picks from what the op gives now.
@@ -49,6 +53,11 @@ class Remapped:
     # the inputs in the order in which the op takes them now; None: as before
     operands: Permutation | None = None
     type: str = ""  # the type of op that it becomes, `""` for the same
+
+    @property
+    def forms(self) -> Forms:
+        """The forms of operands, then results."""
+        return (*self.inputs, *self.outputs)
 
 
 def unpermuted(op: Op) -> Remapped:
@@ -304,8 +313,8 @@ class Operator:
             found = Remapped(found)
         return Remapped(
             {**op.attributes, **found.attributes},
-            _inputs(op, self, order) if found.inputs is None else found.inputs,
-            _outputs(op, self, order) if found.outputs is None else found.outputs,
+            found.inputs or _inputs(op, self, order),
+            found.outputs or _outputs(op, self, order),
             found.entries,
             found.operands,
             found.type,

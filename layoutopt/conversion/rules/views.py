@@ -18,7 +18,7 @@ REST = "-1"
 def transpose(op: Op, permutation: Permutation) -> Remapped:
     """Compose the permutations; the result stays."""
     new = {axis: place for place, axis in enumerate(permutation)}
-    return Remapped({"perm": tuple(new[axis] for axis in _order(op))}, None, (None,))
+    return Remapped({"perm": tuple(new[axis] for axis in _order(op))}, outputs=(None,))
 
 
 def transposed_axes(op: Op) -> tuple[Axes | None, ...]:
@@ -90,7 +90,7 @@ def flatten(op: Op, permutation: Permutation) -> Remapped:
             f"{op}: axes before and from {axis} on must stay together and in order, "
             f"which {permutation} does not do"
         )
-    return Remapped({"axis": permutation.index(first[-1]) + 1 if first else 0}, None, (outputs,))
+    return Remapped({"axis": permutation.index(first[-1]) + 1 if first else 0}, outputs=(outputs,))
 
 
 def flatten_groups(op: Op) -> list[Group]:
@@ -125,7 +125,7 @@ def reshape(op: Op, permutation: Permutation) -> Remapped:
     shape = written_sizes(*sizes, not op.integer("allowzero", 0))
     if shape is None:
         raise RemapError(f"{op}: several of its sizes are known at run time only")
-    return Remapped({"shape": shape}, None, (outputs,))
+    return Remapped({"shape": shape}, outputs=(outputs,))
 
 
 def reshape_groups(op: Op, before: Sequence[Known], after: Sequence[Known]) -> list[Group]:
