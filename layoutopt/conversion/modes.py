@@ -382,18 +382,16 @@ def sliced(op: Op, slot: int, order: Order) -> Mode | None:
         return None
     attributes, outputs = results
     along = op.axis(None, rank) if op.type == "Concat" else None
-    inputs = list[Form | None]()
-    for n in range(len(op.inputs)):
-        form = _operand(cut, op.shape(n), ones, along) if op.has(n) and n in operands else None
-        if op.has(n) and n in operands and form is None:
-            return None
-        inputs.append(form or None)
+    alike = [n for n in operands if op.has(n)]  # what is cut as the given order is
     if outputs is None:
-        found = [_operand(cut, result, ones, along) for result in op.output_shapes]
-        if None in found:
-            return None
-        outputs = [form or None for form in found]
-    return mode_of(op, {**op.attributes, **attributes}, [*inputs, *outputs])
+        alike += range(len(op.inputs), len(shapes))
+    found = {n: _operand(cut, shapes[n], ones, along) for n in alike}
+    if None in found.values():
+        return None
+    forms = [found.get(n) or None for n in range(len(shapes))]
+    if outputs is not None:
+        forms[len(op.inputs) :] = outputs
+    return mode_of(op, {**op.attributes, **attributes}, forms)
 
 
 def _keeps_zeros(op: Op, wide: Collection[int], rank: int) -> bool:
