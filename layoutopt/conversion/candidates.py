@@ -110,11 +110,9 @@ class JoinedModes:
 
     def __init__(self, values: Values, every: list[CandidateModes]) -> None:
         self.values, self.every = values, every
-        # For each value the operands and results whose orders tell the mode, those of views, and
-        # those that may come in any order, whatever the others.
+        # For each value the operands and results whose orders tell the mode, and those of views.
         self.at: list[list[Place]] = [[] for _ in values.every]
         self.views: list[list[Place]] = [[] for _ in values.every]
-        self.alone: list[list[Place]] = [[] for _ in values.every]
         self._slots: list[list[Place]] = [[] for _ in values.every]
         for at, one in enumerate(every):
             for slot, name in enumerate(one.slots):
@@ -123,8 +121,6 @@ class JoinedModes:
                     self._slots[number].append((at, slot))
                     if one.op.type in VIEWS:
                         self.views[number].append((at, slot))
-                    if operator_of(one.op).each_alone:
-                        self.alone[number].append((at, slot))
                     if len(one.modes.every) > 1 and one.modes.tells[slot]:
                         self.at[number].append((at, slot))
 
@@ -244,7 +240,9 @@ class _Closing(JoinedModes):
 
     def in_any_order(self, need: Need) -> Iterator[Place]:
         """Return modes in an order of ops each of whose operands and results has any order."""
-        return self._further(self.alone[need[0]], need[1])
+        every = self._slots[need[0]]
+        alone = (place for place in every if operator_of(self.every[place[0]].op).each_alone)
+        return self._further(alone, need[1])
 
     def fits(self, member: Place) -> bool:
         """Return whether a mode may be used; one for orders with parts, not always.
