@@ -189,7 +189,7 @@ class PairExplanation(Shown):
     """Explanation of one ValuedPair: obstacles, cost of winning it, and threshold values.
 
     *Winning* the pair means matching it at the largest possible number of positions; the
-    *alternative* is the best solution that wins it.
+    *alternative* is the best solution that wins it and keeps what the pair cannot influence.
 
     Parameters
     ----------
