@@ -59,6 +59,8 @@ class CandidateModes:
     rows: dict[int, ModeRow] = field(default_factory=dict)
     # modes for orders with parts; their numbers follow those of the others
     further: list[Mode] = field(default_factory=list)
+    # the numbers of those for an order of an operand or result, where others do not add to them
+    _in_parts: dict[tuple[int, Order], list[int]] = field(default_factory=dict)
 
     def mode(self, number: int) -> Mode:
         """Return one of its modes."""
@@ -96,12 +98,16 @@ class CandidateModes:
         known, found = len(self.modes.every), list[int]()
         if self.modes.fixed:
             return found
+        if (slot, order) in self._in_parts:
+            return self._in_parts[slot, order]
         alone = operator_of(self.op).each_alone
         whole = (*self.modes.every, *self.further) if alone else self.modes.every
         for mode in further_modes(self.op, slot, order, whole):
             if mode not in self.further:
                 self.further.append(mode)
             found.append(known + self.further.index(mode))
+        if not alone:
+            self._in_parts[slot, order] = found
         return found
 
 
