@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ from tests.hooked import own_hooks
 # The same examples on every machine, however slow, and nothing left on disk.
 settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 settings.load_profile("tests")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in background jobs of a script
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
