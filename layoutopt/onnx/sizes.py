@@ -314,7 +314,7 @@ def run_alone(
         [onnx.ValueInfoProto(name=name) for name in inputs],
         [onnx.ValueInfoProto(name=name) for name in node.output if name],
     )
-    if _slices_from_before(node, inputs):
+    if _slices_from_before(node, inputs) or _overflows(node, inputs):
         return None
     alone = onnx.helper.make_model(graph, opset_imports=model.opset_import)
     try:
@@ -333,6 +333,18 @@ def _slices_from_before(node: onnx.NodeProto, inputs: Mapping[str, Array]) -> bo
     axes = inputs[node.input[3]] if node.input[3] else range(len(starts))
     bounds = zip(axes, starts, steps, strict=False)
     return any(step < 0 and start < -data.shape[axis] for axis, start, step in bounds)
+
+
+def _overflows(node: onnx.NodeProto, inputs: Mapping[str, Array]) -> bool:
+    """Return whether a reduction may leave its integer type: onnxruntime then gives its limit."""
+    data = inputs.get(node.input[0]) if node.op_type.startswith("Reduce") else None
+    if data is None or data.dtype.kind not in "iu":
+        return False
+    size = np.abs(data.astype(np.float64))
+    if node.op_type in ("ReduceSumSquare", "ReduceL2"):
+        size = size**2
+    most = np.prod(np.maximum(size, 1)) if node.op_type == "ReduceProd" else size.sum()
+    return bool(most >= np.iinfo(data.dtype).max)
 
 
 def shape_value(node: onnx.NodeProto, shape: AnyShape | None) -> Array | None:
