@@ -50,9 +50,12 @@ FRAMES: dict[str, Drawn] = {
 """By kind of tensor."""
 
 
-def _tie(x: float, y: float, w: float, h: float) -> str:
+def _line(colour: str, x: float, y: float, w: float, h: float, **style: object) -> str:
     start = f"M{svg.plain(x)} {svg.plain(y + h / 2)}h{svg.plain(w)}"
-    return svg.path([start], stroke=TIE, stroke_width=1.6, stroke_dasharray=DASH)
+    return svg.path([start], stroke=colour, **style)
+
+
+_tie = partial(_line, stroke_width=1.6, stroke_dasharray=DASH)
 
 
 def _own(x: float, y: float, w: float, h: float) -> str:
@@ -123,13 +126,18 @@ class OpCard:
 
 @dataclass(frozen=True)
 class Tie:
-    """A ValuedPair of two cards, by number, and whether any of it is earned."""
+    """A ValuedPair of two cards, by number, and whether any of it is earned, if known."""
 
     a: int
     b: int
     label: str
     tip: str
-    earns: bool = True
+    earns: bool | None = True
+
+    @property
+    def colour(self) -> str:
+        """Colour of its line."""
+        return {True: TIE, False: FAINT, None: svg.SOFT}[self.earns]
 
 
 def draw(card: Card, x: float, y: float) -> str:
@@ -241,17 +249,21 @@ def arrowhead(x: float, y: float) -> str:
 
 
 def key(
-    cards: Sequence[Card], tie: str, left: float, top: float, right: float
-) -> tuple[str, float]:
-    """Return what explains a figure with some cards, and the height at which it ends.
-
-    ``tie`` is what a tie's label says; empty without ties.
-    """
+    cards: Sequence[Card], steps: Sequence[OpCard], ties: Sequence[Tie], told: str
+) -> list[KeyEntry]:
+    """Return what explains a figure; ``told`` is what a tie's label says."""
     kinds = {card.kind for card in cards}
     fills = {fill for card in cards if card.cells for fill in card.cells.fills}
     entries = [KeyEntry(kind, draw) for kind, draw in FRAMES.items() if kind in kinds]
-    if tie:
-        entries.append(KeyEntry(tie, _tie))
+    if ties:
+        entries.append(KeyEntry(told, partial(_tie, TIE)))
+    if any(tie.earns is False for tie in ties):
+        entries.append(KeyEntry("pair without a match", partial(_tie, FAINT)))
+    kept = {kept for step in steps for _, kept in step.inputs}
+    if False in kept:
+        entries.append(KeyEntry("only values are read", partial(_line, FAINT, stroke_width=1.2)))
+    if True in kept:
+        entries.append(KeyEntry("locations are kept", partial(_line, svg.INK, stroke_width=1.2)))
     if fills - {BLANK, OWN}:
         entries.append(KeyEntry("equal colour: equal location"))
     if any(card.stripes for card in cards):
@@ -260,4 +272,4 @@ def key(
         entries.append(KeyEntry("at a location of its own", _own))
     if BLANK in fills:
         entries.append(KeyEntry("to be chosen", _blank))
-    return svg.key(entries, left, top, right)
+    return entries

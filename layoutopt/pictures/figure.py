@@ -509,8 +509,8 @@ def figure(
     where = arrange(cards, steps, ties)
     found = routes(where, steps, ties)
     width = max(where.width, NARROWEST)
-    told, right = key if ties else "", width - MARGIN
-    explained, bottom = drawing.key(cards, told, MARGIN, where.height, right)
+    entries = drawing.key(cards, steps, ties, key if len(ties) <= CROWD else "valued pair")
+    explained, bottom = svg.key(entries, MARGIN, where.height, width - MARGIN)
     inside = [
         svg.group(_arrows(steps, found), class_="arrows", fill="none"),
         svg.group(
@@ -540,9 +540,8 @@ def _arrows(steps: Sequence[OpCard], found: LineRoutes) -> Iterator[str]:
 
 def _ties(ties: Sequence[Tie], found: LineRoutes) -> Iterator[str]:
     for tie, line in zip(ties, found.ties, strict=True):
-        colour = drawing.TIE if tie.earns else drawing.FAINT
-        told = svg.tip(tie.tip)
-        yield svg.element("path", told, d=drawing.commands(line), stroke=colour, stroke_width=1.6)
+        style = {"stroke": tie.colour, "stroke_width": 1.6}
+        yield svg.element("path", svg.tip(tie.tip), d=drawing.commands(line), **style)
 
 
 def _pills(steps: Sequence[OpCard], found: LineRoutes) -> Iterator[str]:
