@@ -14,14 +14,9 @@ from msgspec.structs import asdict
 
 from layoutopt.base import numbers
 from layoutopt.base.numbers import more, number, unique
-from layoutopt.base.result import Piece, UnwindingResult, elements
+from layoutopt.base.result import PairScore, Piece, UnwindingResult, elements
 from layoutopt.base.table import Part, Table, Words
-from layoutopt.graphs.locations import (
-    Locations,
-    checked_layouts,
-    flow,
-    layouts_in,
-)
+from layoutopt.graphs.locations import Locations, checked_layouts, layouts_in
 from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
@@ -282,13 +277,25 @@ CELLS, ALL_CELLS = 256, 1200
 TRACED = 2**20  # tensors with larger roots are plain boxes, and their elements are not counted
 
 
-def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int]) -> str:
-    """Draw tensors, given by number, with all ops and ValuedPairs between them, as SVG."""
-    laid, place = layouts is not None, {t: i for i, t in enumerate(chosen)}
-    numbers = Locations(graph) if graph.tile_memory is None else TileLocations(graph, laid)
-    counted = [t for t in chosen if laid or size(graph.shapes[t]) <= CELLS]
+def figure_of(
+    graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int], pairs: Sequence[PairScore]
+) -> str:
+    """Draw tensors, given by number, with all ops and ValuedPairs between them, as SVG.
+
+    Pairs of tensors that are too large to trace match as the scores of ``pairs`` say.
+    """
+    laid = layouts is not None
+    numbers = Locations(graph)
+    if graph.tile_memory is not None:
+        numbers = TileLocations(graph, laid, laid and sum(map(size, graph.shapes)) <= TRACED)
     given = checked_layouts(numbers, layouts or {})
-    where = _locations(numbers, given, counted)
+    place = {t: i for i, t in enumerate(chosen)}
+    found: dict[int, Array] = {}
+    wanted = [t for t in _traced(graph) if t in place and (laid or size(graph.shapes[t]) <= CELLS)]
+    numbers.find(given, wanted, found)
+    where = {t: found[t] for t in wanted}
+    if laid and graph.tile_memory is not None:  # but where no hook tells the tiles
+        where = {t: tiles for t, tiles in where.items() if (tiles >= numbers.count).all()}
     shown = {t: where[t] for t in _drawn_as_grids(graph, where)}
     unknown = _depending_on_sinks(graph) if layouts is None else set()
     shared = _shared(numbers, where)
@@ -303,34 +310,18 @@ def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int])
         graph.name or "graph",
         [_card(graph, t, names[graph.tensor_name(t)], looks.get(t)) for t in chosen],
         _steps(graph, place),
-        _ties(graph, place, None if layouts is None else where),
+        _ties(graph, place, where, laid, {(p.a, p.b): p.matched for p in pairs}),
         "valued pair: value" + ("" if layouts is None else " · matched of all"),
     )
 
 
-def _locations(
-    numbers: Locations, given: Mapping[int, Array | Sequence[Piece]], chosen: Iterable[int]
-) -> dict[int, Array]:
-    """Return the locations of tensors, except those with very large roots."""
-    graph = numbers.graph
+def _traced(graph: GraphStore) -> list[int]:
+    """Return the tensors without very large roots."""
     largest: list[int] = []
     for t, producer in enumerate(graph.producers):
         before = (largest[c] for c in graph.carriers(producer))
         largest.append(max([size(graph.shapes[t]), *before]))
-    wanted = [t for t in chosen if largest[t] <= TRACED]
-    needed, todo = set(wanted), list(wanted)
-    while todo:
-        new = set(graph.carriers(graph.producers[todo.pop()])) - needed
-        needed |= new
-        todo.extend(new)
-    roots = {
-        t: numbers.numbered(layout) if isinstance(layout, np.ndarray) else numbers.taken(t, layout)
-        for t in needed & numbers.first.keys()
-        for layout in [given.get(t, [])]
-    }
-    roots = {t: where.reshape(graph.shapes[t]) for t, where in roots.items()}
-    every = flow(graph, roots, wanted)
-    return {t: every[t] for t in wanted}
+    return [t for t, most in enumerate(largest) if most <= TRACED]
 
 
 def _drawn_as_grids(graph: GraphStore, tensors: Iterable[int]) -> list[int]:
@@ -400,7 +391,11 @@ def _op_text(op: UnwindingOp) -> str:
 
 
 def _ties(
-    graph: GraphStore, place: Mapping[int, int], where: Mapping[int, Array] | None
+    graph: GraphStore,
+    place: Mapping[int, int],
+    where: Mapping[int, Array],
+    laid: bool,
+    known: Mapping[tuple[str, str], int],
 ) -> list[Tie]:
     """Return the ValuedPairs of drawn tensors, those of the same two tensors merged."""
     values: dict[tuple[int, int], Decimal] = {}
@@ -410,14 +405,16 @@ def _ties(
             values[ends] = numbers.total([values.get(ends, Decimal(0)), value])
     ties = []
     for (a, b), value in values.items():
-        count = size(graph.shapes[a])
-        label, earns = number(value), True
-        tip = f"{graph.tensor_name(a)} ~ {graph.tensor_name(b)}: {label} for each of {count:,}"
-        if where is not None and a in where and b in where:
+        count, label = size(graph.shapes[a]), number(value)
+        names = graph.tensor_name(a), graph.tensor_name(b)
+        matched = known.get(names) if laid else None
+        tip = f"{' ~ '.join(names)}: {label} for each of {count:,}"
+        if laid and a in where and b in where:
             matched = int(np.count_nonzero(where[a] == where[b]))
+        if matched is not None:
             label += f" · {matched:,} of {count:,}"
             tip += f", {matched:,} match: {number(numbers.times(value, matched))}"
-            earns = matched > 0
+        earns = None if laid and matched is None else matched != 0
         ties.append(Tie(place[a], place[b], label, tip, earns))
     return ties
 
@@ -438,14 +435,15 @@ def draw(
         if isinstance(tensors, str | Tensor) or not isinstance(tensors, Iterable):
             tensors = [tensors]
         chosen = sorted({graph.number(t) for t in tensors})
+    pairs: Sequence[PairScore] = ()
     if isinstance(layouts, UnwindingResult):
-        layouts = layouts.layouts
+        pairs, layouts = layouts.pairs, layouts.layouts
     if layouts is not None:
         layouts = layouts_in(graph, layouts, "layouts")
     if len(chosen) > TENSORS:
         return Picture(_summary(graph, len(chosen)), reduced=True)
 
-    return Picture(figure_of(graph, layouts, chosen))
+    return Picture(figure_of(graph, layouts, chosen, pairs))
 
 
 def shown_parts(graph: GraphStore) -> Iterator[Part]:

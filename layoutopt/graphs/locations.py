@@ -92,6 +92,23 @@ class Locations:
         """Return the numbers by which given locations are shown: their own."""
         return locations
 
+    def find(
+        self,
+        given: Mapping[int, Array | Sequence[Piece]],
+        wanted: Sequence[int],
+        found: dict[int, Array],
+    ) -> None:
+        """Add the numbers of tensors, in their shapes, and of all on the way, for given layouts."""
+        for t in self.graph.view_order(wanted, found):
+            if t in self.first:
+                layout = given.get(t, ())
+                if isinstance(layout, np.ndarray):
+                    where = self.numbered(layout)
+                else:
+                    where = self.taken(t, layout)
+                found[t] = where.reshape(self.graph.shapes[t])
+        found.update(flow(self.graph, found, wanted))
+
     def origins(self, numbers: Array) -> tuple[Array, Array]:
         """Return the first root tensor with each location, and the flat element there.
 

@@ -8,7 +8,7 @@ would place that element.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,6 @@ from layoutopt.graphs.locations import (
     Locations,
     Tiled,
     checked_layouts,
-    flow,
     hook_of,
     hooked,
     layouts_in,
@@ -67,14 +66,17 @@ def root_tiles(graph: GraphStore, t: int) -> TileMap:
 
 
 class TileLocations(Locations):
-    """Tiles as locations, named by their numbers; outputs of hooks have locations of their own.
+    """Tiles as locations, named by their numbers.
 
-    If sinks are ``laid``, unplaced ones lie on the tiles of the linear rule.
+    If sinks are ``laid``, unplaced ones lie on the tiles of the linear rule.  Outputs of barriers
+    with a hook have locations of their own; with ``hooks``, only where the hook fails or the tiles
+    of inputs depend on themselves.
     """
 
-    def __init__(self, graph: GraphStore, laid: bool) -> None:
+    def __init__(self, graph: GraphStore, laid: bool, hooks: bool) -> None:
         super().__init__(graph)
-        self.laid = laid
+        self.laid, self.hooks = laid, hooked(graph) if hooks else []
+        self._tiles: dict[int, Array] = {}
 
     def on(self, tiles: Array) -> Array:
         """Return the location numbers of tiles."""
@@ -83,6 +85,8 @@ class TileLocations(Locations):
 
     def own(self, t: int) -> Array:
         """Return the location numbers of a root tensor's own tiles, flat."""
+        if t in self._tiles:
+            return self._tiles[t]
         producer = self.graph.producers[t]
         open_yet = not self.laid and self.graph.ops[producer].kind is Kind.SINK
         if open_yet or hook_of(self.graph, producer) is not None:
@@ -97,6 +101,26 @@ class TileLocations(Locations):
         if hook_of(self.graph, self.graph.producers[t]) is not None:
             return self.own(t)[elements]
         return self.on(root_tiles(self.graph, t).at(elements))
+
+    def find(
+        self,
+        given: Mapping[int, Array | Sequence[Piece]],
+        wanted: Sequence[int],
+        found: dict[int, Array],
+    ) -> None:
+        """Add the numbers of tensors, in their shapes, and of all on the way, for given layouts."""
+        known = -1
+        while wanted and len(self._tiles) > known:
+            known = len(self._tiles)  # sinks may take locations of outputs of later barriers
+            found.clear()
+            for i in self.hooks:
+                super().find(given, self.graph.op_inputs[i], found)
+                tiles = [found[t] - self.count for t in self.graph.op_inputs[i]]
+                if all((tile >= 0).all() for tile in tiles):
+                    with suppress(InputError):
+                        every = map(self.on, output_tiles(self.graph, i, tiles))
+                        self._tiles.update(zip(self.graph.op_outputs[i], every, strict=True))
+        super().find(given, wanted, found)
 
     def numbered(self, locations: Array) -> Array:
         """Return the numbers of the tiles of locations; tiles are returned unchanged."""
@@ -114,14 +138,12 @@ def locations_of(
     """Return the location numbers of all tensors; see :meth:`layoutopt.Graph.locations`."""
     require(8 * sum(map(size, graph.shapes)), "a number for every element")
     on_tiles = graph.tile_memory is not None and layouts is not None
-    numbers = TileLocations(graph, laid=True) if on_tiles else Locations(graph)
+    if on_tiles:
+        check_hooks(graph)
+    numbers = TileLocations(graph, True, True) if on_tiles else Locations(graph)
     placed = checked_layouts(numbers, layouts_in(graph, layouts or {}, "layouts"))
-    roots = {}
-    for t in numbers.first:
-        layout = placed.get(t, ())
-        where = layout if isinstance(layout, np.ndarray) else numbers.taken(t, layout)
-        roots[t] = where.reshape(graph.shapes[t])
-    every = flow(graph, roots, range(len(graph.shapes)))
+    every: dict[int, Array] = {}
+    numbers.find(placed, range(len(graph.shapes)), every)
     return {graph.tensor_name(t): every[t] for t in range(len(graph.shapes))}
 
 

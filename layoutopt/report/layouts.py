@@ -58,7 +58,7 @@ def drawn(result: UnwindingResult) -> str:
     if graph is None or result.layouts is None:
         return ""
     if len(graph.shapes) <= TENSORS:
-        return parts.picture(str(graph.draw(result.layouts)))
+        return parts.picture(str(graph.draw(result)))
     first = [alike[0] for alike in by_class(result.pairs)]
     chosen = [graph.tensor_name(t) for t in around(graph, first, result.layouts)]
     if not chosen:
@@ -67,7 +67,7 @@ def drawn(result: UnwindingResult) -> str:
         f"Of {len(graph.shapes):,} tensors {len(chosen):,} are drawn: those of one pair of each "
         "class, the classes that lose most, and what these tensors come from."
     )
-    picture = graph.draw(result.layouts, tensors=chosen)
+    picture = graph.draw(result, tensors=chosen)
     return parts.paragraph(told, "soft") + parts.picture(str(picture))
 
 

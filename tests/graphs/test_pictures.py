@@ -22,7 +22,7 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.pictures.cards import HEAD
 from layoutopt.pictures.colours import palette
 from layoutopt.pictures.grids import BLANK, OTHERS, OWN
-from layoutopt.pictures.svg import Picture
+from layoutopt.pictures.svg import SOFT, Picture
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.support import refused
@@ -184,6 +184,26 @@ def test_on_a_tile_memory_colours_are_tiles() -> None:
         graph.draw({"x": [("tile", 3, 0, [(6, 0, 1)])]})
 
 
+def test_hooks_tell_the_tiles_of_outputs() -> None:
+    """Outputs of hooks are on tiles also where sinks take them; where a hook is unknown, plain."""
+    graph = Graph()
+    x, y = graph.sink((4,), name="x"), graph.sink((4,), name="y")
+    w = graph.source((4,), name="w", mapping=[3, 2, 1, 0])
+    b = graph.barrier([x], (4,), hook="normalisation", name="b")
+    graph.valued_pair(graph.barrier([y], (4,), hook="same", name="c"), w, 3)
+    graph.tile_memory = TileMemory(4, 16)
+    layouts = {"x": [("w", 0, 0, [(4, 1, 1)])], "y": [("b", 0, 0, [(4, 1, 1)])]}
+    assert labels(graph.draw(layouts)) == ["3 · 4 of 4"]
+    where = graph.locations(layouts)
+    assert {tuple(tiles) for tiles in where.values()} == {tuple(where["w"])}
+    graph.barrier([b], (4,), hook="unheard of", name="last")
+    graph.valued_pair("last", w, 1)
+    assert labels(graph.draw(layouts)) == ["1", "3 · 4 of 4"]
+    assert read(graph.draw(layouts))["last"].fills == ()
+    with refused("unknown hook 'unheard of'"):
+        graph.locations(layouts)
+
+
 def drawn(layouts: dict[str, object]) -> Picture:
     """Draw layouts of a sink ``x`` beside a source ``s`` and a view ``v``."""
     graph = Graph()
@@ -219,6 +239,20 @@ def test_large_tensors_are_plain_boxes() -> None:
     whole = [("source", 0, 0, ((2**40, 1, 1),))]
     found = read(graph.draw({"huge": whole, "x": [("source", 2**39, 0, ((2, 1, 1),))]}))
     assert found["x"].tips == tuple(f"x[{i}]: at source[{2**39 + i}]" for i in range(2))
+
+
+def test_pairs_of_tensors_that_are_not_traced() -> None:
+    """A result tells how many positions match; else lines are neither green nor grey."""
+    graph = Graph()
+    x = graph.sink((2**21,))
+    for value in (2, 1):
+        graph.valued_pair(x, graph.source((2**21,)), value)
+    result = unwind(graph)
+    assert labels(graph.draw(result)) == ["1 · 0 of 2,097,152", "2 · 2,097,152 of 2,097,152"]
+    picture = graph.draw(result.layouts)
+    assert labels(picture) == ["1", "2"]
+    (ties,) = ElementTree.fromstring(str(picture).encode()).findall(f"{SVG}g[@class='ties']")
+    assert {path.get("stroke") for path in ties} == {SOFT}
 
 
 def test_pictures_stay_small() -> None:
