@@ -16,7 +16,7 @@ from layoutopt.base.entries import imported
 from layoutopt.base.errors import printable
 from layoutopt.base.numbers import more
 
-SIGNS = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)")
+SIGNS = re.compile(r"[\\`*\[\]<>|&~]|(?<!\w)_|_(?!\w)")
 """Characters to escape in Markdown; underscores inside words need no escape."""
 
 
@@ -57,11 +57,12 @@ class Table:
 
     def csv(self) -> str:
         """Return CSV with line feeds; ``None`` is an empty cell."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.head)
-        writer.writerows(self.rows)
-        return text.getvalue()
+        lines = []
+        for row in (self.head, *self.rows):
+            line = io.StringIO()
+            csv.writer(line).writerow(row)  # quotes both line feeds and carriage returns
+            lines.append(line.getvalue().removesuffix("\r\n") + "\n")
+        return "".join(lines)
 
     def markdown(self) -> str:
         """Return Markdown, with special characters of cells escaped."""
