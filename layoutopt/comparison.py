@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -10,7 +11,7 @@ from layoutopt.base import numbers
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.limits import Progress, Stopped
 from layoutopt.base.numbers import number, ratio, seconds
-from layoutopt.base.result import PairScore, Result, UnwindingResult, picture_of
+from layoutopt.base.result import PairScore, Result, UnwindingResult, picture_of, with_given
 from layoutopt.base.table import Figures, Part, Shown, Table, Words
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.assignment import Assignment
@@ -24,7 +25,7 @@ PAIR_COLUMNS = ("solver", "pair", "", "value", "of", "matched", "best", "loses")
 
 CSV_COLUMNS = (
     *("instance", "solver", "status", "stopped", "score", "bound", "best_bound", "max_score"),
-    *("gap", "gap_to_best_bound", "loss", "seconds", "seed", "version"),
+    *("gap", "gap_to_best_bound", "loss", "seconds", "seed", "version", "given"),
 )
 CSV_PAIR_COLUMNS = ("instance", "solver", "a", "b", "value", "elements", "matched", "best", "lost")
 
@@ -120,27 +121,28 @@ class Comparison(Shown):
         InputError
             If the results are for different pairs.
         """
+        return tuple(loss for result in self.results for loss in self.lost(result))
+
+    def lost(self, result: UnwindingResult) -> list[PairLoss]:
+        """Return the losses of one result, as :meth:`where_lost` does."""
         winner = self.winner
-        found: list[PairLoss] = []
-        for r in self.results:
-            if winner is None or r.score is None:
-                continue
-            if [_title(p) for p in r.pairs] != [_title(p) for p in winner.pairs]:
-                raise InputError(f"{r.solver} and {winner.solver} solved different ValuedPairs")
-            lost = [
-                PairLoss(r.solver, *_title(p), p.matched, top.matched)
-                for p, top in zip(r.pairs, winner.pairs, strict=True)
-                if p.matched != top.matched and p.value
-            ]
-            found += sorted(lost, key=lambda loss: -loss.lost)
-        return tuple(found)
+        if winner is None or result.score is None:
+            return []
+        if [_title(p) for p in result.pairs] != [_title(p) for p in winner.pairs]:
+            raise InputError(f"{result.solver} and {winner.solver} solved different ValuedPairs")
+        lost = [
+            PairLoss(result.solver, *_title(p), p.matched, top.matched)
+            for p, top in zip(result.pairs, winner.pairs, strict=True)
+            if p.matched != top.matched and p.value
+        ]
+        return sorted(lost, key=lambda loss: -loss.lost)
 
     def rows(self) -> list[list[str]]:
         """Return the cells of the table of results, a row for each."""
         return [
             [
                 r.solver,
-                str(r.status),
+                f"{r.status}{with_given(r)}",
                 number(r.score),
                 number(r.bound),
                 ratio(r.gap, r.score),
@@ -173,6 +175,7 @@ class Comparison(Shown):
             exact = [_plain(x) for x in (r.score, r.bound, self.bound, r.max_score)]
             spent = r.seconds.get("total")
             times = ["" if spent is None else f"{spent:.6f}", r.seed, r.version]
+            times.append(r.size.get("given", 0))
             yield [self.name, r.solver, r.status, r.stopped, *exact, r.gap, gap, loss, *times]
 
     def to_csv(self, pairs: bool = False) -> str:
@@ -203,8 +206,9 @@ class Comparison(Shown):
         if lost:
             yield Words("where solvers lose against the best result", "soft")
             yield Table(PAIR_COLUMNS, lost[:SHOWN], 3, len(lost) - SHOWN, "pair")
-        drawn = [(f"{r.solver}: {number(r.score)}", picture_of(r)) for r in self.results]
-        yield Figures([figure for figure in drawn if figure[1]])
+        with suppress(InputError):  # graphs that have changed since
+            drawn = [(f"{r.solver}: {number(r.score)}", picture_of(r)) for r in self.results]
+            yield Figures([figure for figure in drawn if figure[1]])
 
     def __str__(self) -> str:
         head = printable(self.name or "unnamed")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from layoutopt.base import numbers
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.limits import Stopped
-from layoutopt.base.numbers import number, ratio, seconds
+from layoutopt.base.numbers import counted, number, ratio, seconds
 from layoutopt.base.table import Figures, Part, Shown, Table, Words
 
 Index = NDArray[np.int64]
@@ -253,10 +253,8 @@ class UnwindingResult(Result, Shown):
 
     def _verdict(self) -> list[tuple[str, str]]:
         why = "" if self.stopped is Stopped.FINISHED else f" ({self.stopped})"
-        given = self.size.get("given", 0)
-        why += f" with {given:,} elements given" if given else ""
         return [
-            ("status", f"{self.status}{why}"),
+            ("status", f"{self.status}{why}{with_given(self)}"),
             ("score", number(self.score)),
             ("bound", number(self.bound)),
             ("gap", ratio(self.gap, self.score)),
@@ -274,6 +272,9 @@ class UnwindingResult(Result, Shown):
         """
         if self.graph is None:
             raise InputError("the result has no graph; use read_result(path, graph)")
+        pairs = [(*map(self.graph.tensor_name, (a, b)), v) for a, b, v in self.graph.pairs]
+        if pairs != [(p.a, p.b, p.value) for p in self.pairs]:
+            raise InputError("the graph's valued pairs have changed since it was solved")
         return self.graph.draw(self, tensors)
 
     def shown_parts(self) -> Iterator[Part]:
@@ -291,6 +292,12 @@ class UnwindingResult(Result, Shown):
             yield Figures([("", picture)])
 
 
+def with_given(result: UnwindingResult) -> str:
+    """Return how many elements were given, as words behind the status; empty without any."""
+    count = result.size.get("given", 0)
+    return f" with {counted(count, 'element')} given" if count else ""
+
+
 def picture_of(result: UnwindingResult) -> str:
     """Draw the graph with a result's layouts as SVG; empty for large or missing graphs."""
     if result.graph is None or result.layouts is None:
@@ -301,7 +308,7 @@ def picture_of(result: UnwindingResult) -> str:
 
 def pairs_table(pairs: Sequence[PairScore], most: int = PAIRS_SHOWN) -> Table:
     """Return a table of pairs, of which so many are shown, largest losses first."""
-    rows = []
+    rows, most = [], max(most, 0)
     for p in sorted(pairs, key=lambda pair: pair.loss.copy_negate())[:most]:
         counts = [f"{p.matched:,}", f"{p.elements:,}"]
         rows.append([p.a, p.b, number(p.value), *counts, number(p.loss)])

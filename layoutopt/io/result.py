@@ -21,7 +21,7 @@ from layoutopt.io.instance import PATTERN, check_hash, known_hash
 
 FORMAT = "layoutopt/result/1"
 
-INFEASIBLE = "the result file gives no reason"
+INFEASIBLE = "the result file says so, without a reason"
 """Reason for infeasibility of a result read from a file."""
 
 # Kept as text, so that numbers are exact.

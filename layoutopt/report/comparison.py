@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import counted, number, ratio
+from layoutopt.base.result import UnwindingResult, with_given
 from layoutopt.base.table import Table
 from layoutopt.comparison import COLUMNS, Comparison
 from layoutopt.graphs.display import TENSORS
@@ -60,13 +61,14 @@ def _solvers(every: Sequence[Comparison]) -> str:
     """Return a table of all results, with links to the sections of instances."""
     rows = []
     for i, found in enumerate(every):
-        name = found.name or "unnamed"
-        linked = parts.link(_key(i), name) if len(every) > 1 and i < INSTANCES else name
+        title = found.name or "unnamed"
+        linked = parts.link(_key(i), title) if len(every) > 1 and i < INSTANCES else title
         instance = [Cell(found.name, linked)] if len(every) > 1 else []
-        each = zip(found.results, found.rows(), found.gaps(), found.losses(), strict=True)
-        for result, cells, gap, loss in each:
+        each = zip(_named(found), found.rows(), found.gaps(), found.losses(), strict=True)
+        for (name, result), cells, gap, loss in each:
             values = result.score, result.bound, result.gap, gap, result.seconds.get("total"), loss
-            head = [*instance, Cell(result.solver, kind="label"), words.status(result.status)]
+            status = words.status(result.status, with_given(result))
+            head = [*instance, Cell(name, kind="label"), status]
             rows.append([*head, *map(valued, cells[2:], values)])
     told = (
         "Gap: to the solver's own bound.  To best bound: to the lowest bound that any solver "
@@ -74,6 +76,12 @@ def _solvers(every: Sequence[Comparison]) -> str:
     )
     table = Table([*(["instance"] if len(every) > 1 else []), *COLUMNS], rows)
     return parts.table(table, sortable=True) + parts.paragraph(told, "soft")
+
+
+def _named(found: Comparison) -> list[tuple[str, UnwindingResult]]:
+    """Return the results with the names of their solvers, and their seeds if these differ."""
+    several = len({result.seed for result in found.results}) > 1
+    return [(f"{r.solver} seed {r.seed}" if several else r.solver, r) for r in found.results]
 
 
 def _key(i: int) -> str:
@@ -84,14 +92,14 @@ def _lost(found: Comparison) -> str:
     """Return the differences of each solver from the best result by pair."""
     best = found.winner
     if best is None:
-        return parts.paragraph("No solver found layouts.")
+        why = next((f": {r.infeasible}" for r in found.results if r.infeasible), "")
+        return parts.paragraph(f"No solver found layouts{why}.")
     try:
-        every = found.where_lost()
+        every = [found.lost(result) for result in found.results]
     except InputError as error:
         return parts.paragraph(f"Pairs cannot be compared: {error}.", "soft")
     tables = []
-    for result, loss in zip(found.results, found.losses(), strict=True):
-        pairs = [p for p in every if p.solver == result.solver]
+    for (name, result), pairs, loss in zip(_named(found), every, found.losses(), strict=True):
         if not pairs:
             continue
         rows = [
@@ -107,8 +115,8 @@ def _lost(found: Comparison) -> str:
         ]
         share = f" loses {ratio(loss)}" if best.score else ""
         scores = f"{number(result.score)} in place of {number(best.score)}"
-        told = f"{result.solver}{share} against {best.solver}: {scores}"
-        head = ["pair", "loses", "value", "matched", "by the best", "of"]
+        told = f"{name}{share} against {best.solver}: {scores}"
+        head = ["pair", "loses", "value", "matched", "matched by the best", "positions"]
         table = Table(head, rows, hidden=len(pairs) - PAIRS, noun="pair")
         tables.append(parts.table(table, caption=told, sortable=True))
     nothing = "All solvers that found layouts match the same pairs at as many positions."
@@ -118,10 +126,10 @@ def _lost(found: Comparison) -> str:
 def _pictures(found: Comparison) -> str:
     """Return pictures of the distinct layouts, if the graph is small."""
     names: dict[str, list[str]] = defaultdict(list)
-    for result in found.results:
+    for name, result in _named(found):
         small = result.graph is not None and len(result.graph.shapes) <= TENSORS
         if small and not changed(result):
-            names[drawn(result)].append(f"{result.solver}: {number(result.score)}")
+            names[drawn(result)].append(f"{name}: {number(result.score)}")
     return parts.beside([(", ".join(some), drawn) for drawn, some in names.items() if drawn])
 
 

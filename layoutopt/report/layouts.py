@@ -40,13 +40,10 @@ CLASSES, ORIGINS = 40, 4  # largest numbers of classes of sinks, and of origins 
 
 def changed(result: UnwindingResult) -> bool:
     """Return whether a result's graph has visibly changed since it was solved."""
-    graph = result.graph
-    if graph is None or result.layouts is None:
+    if result.graph is None or result.layouts is None:
         return False
     try:
-        graph.draw(result.layouts, tensors=[])  # checks all layouts
-        for name in (name for pair in result.pairs for name in (pair.a, pair.b)):
-            graph.number(name)
+        result.draw([])  # checks all layouts
     except InputError:
         return True
     return False
@@ -175,7 +172,7 @@ def _whose(graph: GraphStore | None, sink: str, origin: str) -> str:
     if origin == sink:
         return "its own"
     if origin == TILE:
-        return "tiles by number"
+        return "tiles"
     if graph is None:
         return origin
     kind = graph.ops[graph.producers[graph.number(origin)]].kind

@@ -9,8 +9,8 @@ from importlib.metadata import version
 
 from layoutopt import __version__
 from layoutopt.base.limits import Point, Stopped
-from layoutopt.base.numbers import number, ratio
-from layoutopt.base.result import Result, Status
+from layoutopt.base.numbers import counted, number, ratio
+from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.report.pages import Cell, Section, parts
 
@@ -20,33 +20,35 @@ TONES: dict[str, str] = {Status.OPTIMAL: "good", Status.FEASIBLE: "fair"}
 PACKAGES = ("ortools", "numpy", "scipy", "networkx")  # packages whose versions are reported
 
 
-def status(name: str) -> Cell:
-    """Return a cell with a status in its colour."""
-    return Cell(name, parts.toned(TONES.get(name, "bad"), name), kind="short")
+def status(name: str, given: str = "") -> Cell:
+    """Return a cell with a status in its colour, and what was given."""
+    return Cell(name, parts.toned(TONES.get(name, "bad"), name) + given, kind="short")
 
 
-def verdict(result: Result) -> str:
+def verdict(result: UnwindingResult) -> str:
     """Return the proof status as a sentence."""
     stopped = "" if result.stopped is Stopped.FINISHED else f"Stopped: {result.stopped}."
     tone = TONES.get(result.status, "bad")
     return parts.verdict(tone, str(result.status), _proved(result), stopped)
 
 
-def _proved(result: Result) -> str:
+def _proved(result: UnwindingResult) -> str:
+    given = result.size.get("given", 0)
+    layouts = f"layouts that keep the {counted(given, 'given element')}" if given else "layouts"
     match result.status:
         case Status.OPTIMAL:
-            return "it is proved that no layouts earn more."
+            return f"it is proved that no {layouts} earn more."
         case Status.INFEASIBLE:
-            return f"it is proved that there are no layouts: {result.infeasible}."
+            return f"it is proved that there are no {layouts}: {result.infeasible}."
         case Status.UNKNOWN:
             if result.bound is None:
                 return "neither layouts nor a bound were found."
-            return f"no layouts were found; any earn {number(Decimal(result.bound))} at most."
+            return f"none were found; no {layouts} earn more than {number(Decimal(result.bound))}."
     if result.bound is None:
         return "nothing is proved about better ones."
     bound = number(Decimal(result.bound))
     above = f", which is {ratio(result.gap)} above this score" if result.objective else ""
-    return f"no layouts earn more than {bound}{above}."
+    return f"no {layouts} earn more than {bound}{above}."
 
 
 def origin(command: str, made: Iterable[tuple[str, str]]) -> Section:

@@ -36,6 +36,9 @@ def test_pictures_are_those_that_are_drawn_elsewhere() -> None:
     assert "tiles" in sections(html)
     assert all(str(found.draw(by)) in html for by in ("bytes", "tensor"))
     assert missing(html, *(told for _, told in found.rows())) == []
+    result.graph.valued_pair("a", "c", 9)
+    assert "has changed since" in report_html(result, why_seconds=0)
+    assert "has changed since" in result.to_html()
     result.graph.remove("c")
     assert "has changed since" in report_html(result, why_seconds=0)
 
