@@ -11,7 +11,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.table import Table
 from layoutopt.cli import options
 from layoutopt.cli.options import OutputFiles, flag, option
-from layoutopt.cli.streams import command_line, reserved_stdout, shown
+from layoutopt.cli.streams import command_line, note, reserved_stdout, shown
 
 PAIRS = 40  # rows of the table of losses
 
@@ -51,8 +51,8 @@ def command(
 ) -> int:
     """Compare several solvers on the same instances, in one table.
 
-    By default auto and greedy0.  "to best bound" is the gap to the best bound that any of them
-    proved; "loss" is relative to the best score.
+    By default auto and greedy0; for cost networks all that apply.  "to best bound" is the gap to
+    the best bound that any of them proved; "loss" is relative to the best score.
     """
     from layoutopt.base.limits import Stopped
     from layoutopt.network.files import is_network
@@ -86,11 +86,13 @@ def command(
         if results[-1].stopped is Stopped.INTERRUPTED:
             break
     _write(every, outputs, pairs)
-    return max(map(_code, every), default=0)
+    return max(map(_code, every, instances), default=0)
 
 
-def _code(found: Comparison) -> int:
-    """Return the exit code of an instance: that of its best solver."""
+def _code(found: Comparison, path: Path) -> int:
+    """Return the exit code of an instance, that of its best solver; print if it is infeasible."""
+    for why in [result.infeasible for result in found.results if result.infeasible][:1]:
+        note(f"layoutopt: {path}: infeasible: {why}")
     return 0 if found.best is not None else min(map(options.exit_code, found.results))
 
 

@@ -64,10 +64,15 @@ def solve_network(
 
     makers = {"--json": document, "--certificate": lambda: _certificate(found, outputs)}
     outputs.write(makers, replace(found, seconds=times.get("total", nan)).summary)
+    _note_infeasible(path, found)
+    return found
+
+
+def _note_infeasible(path: Path, found: Solution) -> None:
+    """Print why a network has no solution, if this is proved."""
     if found.infeasible:
         why = "" if found.why is None else " ".join(str(found.why).split())
         note(f"layoutopt: {path}: infeasible: {why or 'no labelling is allowed'}")
-    return found
 
 
 def _certificate(found: Solution, outputs: OutputFiles) -> bytes | None:
@@ -165,10 +170,12 @@ def compare_networks(
     plain: list[list[object]] = []  # the same as data, for CSV
     documents = []
     codes = []
+    infeasible = []
     for path in paths:
         network, _ = load(path)
         found = _solved(network, solvers or ["all"], search)
         codes.append(min(map(options.exit_code, found)))
+        infeasible += [(path, x) for x in found if x.infeasible][:1]
         name = network.name or path.name
         rows += _rows(name, found, no_seconds)
         plain += _csv_rows(name, found, no_seconds)
@@ -184,6 +191,8 @@ def compare_networks(
         "--markdown": lambda: table.markdown().encode(),
     }
     outputs.write(makers, lambda: table.text(""))
+    for path, x in infeasible:
+        _note_infeasible(path, x)
     return max(codes, default=0)
 
 
