@@ -202,7 +202,13 @@ def to_markdown(rows: Sequence[Row], *, measured: bool = True) -> bytes:
 def cells(row: Row) -> tuple[str, ...]:
     """Return the cells of a row's line: names, status, numbers, seconds and memory."""
     numbers = number(row.score), number(row.bound), ratio(row.gap, row.score), f"{row.seconds:.3f}"
-    return (row.instance, row.solver, row.status, *numbers, mebibytes(row))
+    return (row.instance, way(row), row.status, *numbers, mebibytes(row))
+
+
+def way(row: Row, solver: str = "") -> str:
+    """Return a solver's name, with seed and repetition unless 0."""
+    seed = f" seed {row.seed}" if row.seed else ""
+    return f"{solver or row.solver}{seed}" + (f" #{row.repeat + 1}" if row.repeat else "")
 
 
 def mebibytes(row: Row) -> str:

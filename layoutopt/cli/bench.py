@@ -61,7 +61,7 @@ def row_table(rows: Sequence[Row]) -> str:
     lines = []
     for row in rows:
         lost = ratio(loss(row, best), best_of(row, best))
-        lines.append([row.instance, _way(row), *cells(row)[2:], lost])
+        lines.append([*cells(row), lost])
     head = ["instance", "solver", "status", "score", "bound", "gap", "seconds", "MiB", "loss"]
     errors = [
         printable(f"{row.instance} {row.solver}: {row.error} ({row.log})")
@@ -69,12 +69,6 @@ def row_table(rows: Sequence[Row]) -> str:
         if row.error
     ]
     return "\n".join([Table(head, lines, 3).text(""), *errors])
-
-
-def _way(row: Row) -> str:
-    """Return a solver's name, with seed and repetition unless 0."""
-    seed = f" seed {row.seed}" if row.seed else ""
-    return f"{row.solver}{seed}" + (f" #{row.repeat + 1}" if row.repeat else "")
 
 
 def change_table(found: Difference) -> str:

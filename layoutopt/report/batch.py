@@ -16,7 +16,7 @@ from layoutopt.base.numbers import number, ratio
 from layoutopt.base.result import Result, Status
 from layoutopt.base.table import Table
 from layoutopt.bench.analysis import Summary, best_of, best_scores, loss, summaries
-from layoutopt.bench.row import FAILED, Row, mebibytes
+from layoutopt.bench.row import FAILED, Row, mebibytes, way
 from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.report import pages, words
 from layoutopt.report.pages import Cell, Section, parts, valued
@@ -198,17 +198,24 @@ def gap_over_time(found: RowsByInstance, instance: Instance | None = None) -> st
 
 
 def _traced(rows: Iterable[Row]) -> Row | None:
-    """Return the first row with a gap over time."""
-    return next((row for row in rows if len(gaps(row.trace)) > 1), None)
+    """Return the first row with a gap over time that was open."""
+    return next((row for row in rows if len(gaps(row.trace)) > 1 and _closed(row)), None)
+
+
+def _closed(row: Row) -> float:
+    """Return until when the gap of a row was open; 0 if it never was."""
+    times, values = zip(*gaps(row.trace), strict=True)
+    ends = zip((*times[1:], row.seconds), values, strict=True)
+    return max((end for end, gap in ends if gap > 0), default=0.0)
 
 
 def instances_with_traces(found: RowsByInstance) -> list[Instance]:
-    """Return the instances with gaps over time, those with the longest open gaps first."""
+    """Return the instances with gaps over time, those whose gap was open longest first."""
     last = {}
     for instance in found.instances:
         every = [_traced(found.rows.get((instance, solver), ())) for solver in found.solvers]
         if any(every):
-            last[instance] = max(row.seconds for row in every if row is not None)
+            last[instance] = max(_closed(row) for row in every if row is not None)
     return sorted(last, key=lambda instance: -last[instance])
 
 
@@ -305,7 +312,7 @@ def _solves(rows: Sequence[Row], found: RowsByInstance) -> str:
     shown = [
         [
             row.instance,
-            Cell(solver, kind="label"),
+            Cell(way(row, solver), kind="label"),
             words.status(row.status),
             valued(number(row.score), row.score),
             valued(number(row.bound), row.bound),
@@ -320,7 +327,10 @@ def _solves(rows: Sequence[Row], found: RowsByInstance) -> str:
     ]
     head = ["instance", "solver", "status", "score", "bound", "gap", "to best bound", "loss"]
     table = Table([*head, "seconds", "MiB"], shown[:SOLVES], 3, len(shown) - SOLVES, "solve")
-    return parts.table(table, sortable=True)
+    told = (
+        "Scores and bounds of cost networks whose costs are minimised are these with a minus sign."
+    )
+    return parts.table(table, sortable=True) + parts.paragraph(shown and told, "soft")
 
 
 def _losses(found: RowsByInstance) -> str:

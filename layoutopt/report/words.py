@@ -66,16 +66,16 @@ GAP = ChartAxis("gap between score and bound, relative to the score", log=True, 
 
 def progress_charts(trace: Sequence[Point]) -> list[str]:
     """Return charts of score and bound, and of the gap, over time; none without two points."""
-    every = [(seconds, _drawable(score), _drawable(bound)) for seconds, score, bound in trace]
-    known = [point for point in every if point[1:] != (None, None)]
+    known = [point for point in map(_drawable, trace) if point[1:] != (None, None)]
     if len({seconds for seconds, _, _ in known}) < 2:
         return []
     return [drawn for drawn in (_both(known), _gap(known)) if drawn]
 
 
-def _drawable(value: float | None) -> float | None:
-    """Return a value, None if differences of such numbers may be infinite."""
-    return value if value is not None and abs(value) < 1e150 else None
+def _drawable(point: Point) -> Point:
+    """Return a point without values so large that their differences may be infinite."""
+    score, bound = (x if x is not None and abs(x) < 1e150 else None for x in point[1:])
+    return point[0], score, bound
 
 
 def _both(known: Sequence[Point]) -> str:
@@ -97,7 +97,7 @@ def gaps(trace: Sequence[Point]) -> tuple[tuple[float, float], ...]:
     """Return the gap over time, from its first known value."""
     return tuple(
         (seconds, max(0.0, (bound - score) / max(abs(score), 1e-9)))
-        for seconds, score, bound in trace
+        for seconds, score, bound in map(_drawable, trace)
         if score is not None and bound is not None and (score or bound <= 0)
     )
 
