@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from layoutopt.pictures import svg
-from layoutopt.pictures.svg import KeyEntry, distinct, shortened, width
+from layoutopt.pictures.svg import KeyEntry, distinct, fitted, width
 
 TICKS = 5  # about so many ticks on an axis
 
@@ -31,6 +31,11 @@ class ChartAxis:
     percent: bool = False
     low: float | None = None
     high: float | None = None
+
+    @property
+    def words(self) -> str:
+        """The label, and whether the axis is logarithmic."""
+        return f"{self.label} (logarithmic)" if self.log else self.label
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ def _decades(low: float, high: float) -> list[float]:
     stride = 1 if fine else math.ceil((last - first) / (TICKS + 1))
     powers = [10.0**k for k in range(first, last + 1) if k % stride == 0]
     ticks = list[float]()
-    for factors in ((1, 2, 5), range(1, 10)) if fine else ((1,),):
+    for factors in ((1, 2, 5), (1, 1.5, 2, 2.5, *range(3, 10))) if fine else ((1,),):
         every = [factor * unit for unit in powers for factor in factors]
         ticks = [tick for tick in every if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
         if len(ticks) > 1:
@@ -153,7 +158,6 @@ WIDE, HIGH, MARGIN = 440.0, 210.0, 14.0
 """Width of a chart, height of its field, and distance from the edge, in pixels."""
 
 TITLE, SMALL = 12.5, 10.0  # sizes of fonts
-LETTERS = 50  # longest title
 SAMPLE = 26.0  # width of a sample of the key
 
 
@@ -182,11 +186,12 @@ def chart(
     ]
     key, bottom = svg.key(entries, MARGIN, field.bottom + 42, WIDE - MARGIN)
     told, bottom = _notes(note, bottom)
+    head = fitted(title, TITLE, WIDE - 2 * MARGIN)
     inside = [
         svg.element("style", svg.at_night(".chart", AT_NIGHT)),
-        svg.text(shortened(title, LETTERS), MARGIN, MARGIN + TITLE - 2, TITLE, font_weight=600),
-        svg.text(y.label, MARGIN, top - 12, SMALL, fill=svg.SOFT),
-        svg.text(x.label, field.right, field.bottom + 31, SMALL, fill=svg.SOFT, text_anchor="end"),
+        svg.text(head, MARGIN, MARGIN + TITLE - 2, TITLE, font_weight=600),
+        svg.text(y.words, MARGIN, top - 12, SMALL, fill=svg.SOFT),
+        svg.text(x.words, field.right, field.bottom + 31, SMALL, fill=svg.SOFT, text_anchor="end"),
         *field.grid(),
         svg.group([field.line(i, line) for i, line in enumerate(lines)], fill="none"),
         key,

@@ -17,6 +17,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.pictures.svg import INK
+
 Rows: TypeAlias = NDArray[np.float64]
 
 LMS = np.array(
@@ -41,6 +43,8 @@ DEUTERANOPIA = np.array(
     [[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]]
 )
 """From linear sRGB to what is seen of it without green receptors."""
+
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # of linear sRGB
 
 GOLDEN_ANGLE = 180 * (3 - 5**0.5)
 FIRST_HUE = 250.0  # a blue
@@ -83,13 +87,18 @@ def palette(sizes: Sequence[int]) -> list[list[str]]:
 
 def oklab(colours: Sequence[str], deuteranopia: bool = False) -> Rows:
     """Return colours ``"#rrggbb"`` in OKLab, one row each; or as seen without green receptors."""
+    return _lab(_rgb(colours), deuteranopia)
+
+
+def _rgb(colours: Sequence[str]) -> Rows:
     parts = [[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in colours]
-    return _lab(np.array(parts, float).reshape(-1, 3), deuteranopia)
+    return np.array(parts, float).reshape(-1, 3)
 
 
 def dark(colour: str) -> bool:
-    """Return whether white text reads better on a colour than black."""
-    return bool(oklab([colour])[0, 0] < 0.66)
+    """Return whether white text has more contrast to a colour than the ink of pictures (WCAG)."""
+    white, ground, ink = (_linear(_rgb([c])) @ LUMINANCE + 0.05 for c in ("#ffffff", colour, INK))
+    return bool(white / ground > ground / ink)
 
 
 @cache
@@ -109,9 +118,13 @@ def _candidates() -> tuple[NDArray[np.int64], Rows, Rows, Rows]:
     return rgb, seen, _lab(rgb, True), np.rad2deg(np.arctan2(seen[:, 2], seen[:, 1]))
 
 
-def _lab(rgb: Rows | NDArray[np.int64], deuteranopia: bool) -> Rows:
+def _linear(rgb: Rows | NDArray[np.int64]) -> Rows:
     x = rgb / 255
-    linear = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
+    return np.asarray(np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4))
+
+
+def _lab(rgb: Rows | NDArray[np.int64], deuteranopia: bool) -> Rows:
+    linear = _linear(rgb)
     if deuteranopia:
         linear = np.clip(linear @ DEUTERANOPIA.T, 0, 1)
     return np.asarray(np.cbrt(linear @ LMS.T) @ LAB.T)

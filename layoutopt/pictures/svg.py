@@ -21,8 +21,11 @@ WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 """The words of a name: ``createMatMul_2`` has four."""
 
 
-ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 forbids, even escaped."""
+ILLEGAL = re.compile(
+    "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+    "|[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+"""Characters that XML 1.0 forbids, even escaped; controls, and such of the direction of text."""
 
 LONGEST = 4  # letters of an abbreviation, unless so many names need more
 
@@ -38,11 +41,11 @@ def width(text: str, size: float) -> float:
 
 
 def _advance(letter: str) -> float:
-    if unicodedata.east_asian_width(letter) in "WF":
-        return 1.05
     if letter in "ijlftrI.,:;|!'()[] ":
         return 0.4
-    return 0.74 if letter.isupper() or letter in "mw%@—" else 0.61
+    if letter in "WMm%@—…" or unicodedata.east_asian_width(letter) in "WF":
+        return 1.1
+    return 0.8 if letter.isupper() or letter == "w" else 0.61
 
 
 def shortened(text: str, limit: int = 22) -> str:
@@ -52,6 +55,12 @@ def shortened(text: str, limit: int = 22) -> str:
         return text
     tail = limit // 3
     return f"{text[: limit - tail - 1]}…{text[-tail:]}"
+
+
+def fitted(text: str, size: float, wide: float) -> str:
+    """Return a text, the middle left out unless it is at most so wide."""
+    most = range(min(len(text), int(wide)), 3, -1)
+    return next((x for n in most for x in [shortened(text, n)] if width(x, size) <= wide), text[:3])
 
 
 def distinct(names: Iterable[str], limit: int = 22) -> dict[str, str]:
@@ -195,6 +204,7 @@ def key(entries: Iterable[KeyEntry], left: float, top: float, right: float) -> t
     x, y, parts = left, top, list[str]()
     for words, sample, wide in entries:
         indent = wide + 6 if sample else 0.0
+        words = fitted(words, 9.5, right - left - indent)
         whole = indent + width(words, 9.5) + 16
         if x > left and x + whole > right:
             x, y = left, y + 20
