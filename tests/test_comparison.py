@@ -154,5 +154,5 @@ def test_long_tables_end() -> None:
     worse = tuple(replace(p, matched=1) for p in pairs)
     both = replace(best, pairs=pairs), replace(best, solver="worse", objective=2, pairs=worse)
     shown = Comparison(both).to_html()
-    assert shown.count('<td style="text-align:left">a') == 30
+    assert shown.count('<td style="text-align:left;overflow-wrap:anywhere">a') == 30
     assert "... and 20 more pairs" in shown

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from layoutopt.base.table import Table
+from layoutopt.report import pages
 from tests.browser import FACTS, Browser
 from tests.report.reading import read
 from tests.report.samples import LONG, MARKUP, PAGES
@@ -97,7 +99,7 @@ def test_pictures_are_legible_on_their_ground(browser: Browser, tmp_path: Path, 
 
 
 def test_tables_are_sorted_by_a_click(browser: Browser, tmp_path: Path) -> None:
-    """Numbers by size, once more the other way round; Enter does the same."""
+    """Numbers by size, also with separators, once more the other way round; Enter does the same."""
     _view(browser, tmp_path, "batch", DESK)
     head = "[...document.querySelectorAll('#solves th')].find(e => e.innerText == 'seconds')"
     column = (
@@ -112,6 +114,14 @@ def test_tables_are_sorted_by_a_click(browser: Browser, tmp_path: Path) -> None:
     )
     assert browser.evaluate(column) == sorted(before, reverse=True)
     assert browser.evaluate(f"{head}.getAttribute('aria-sort')") == "descending"
+    table = Table(["n"], [["1,000"], ["999"], ["12,345"], ["30"]], left=0)
+    section = pages.Section("numbers", "Numbers", pages.parts.table(table, sortable=True))
+    (tmp_path / "numbers.html").write_text(pages.page("", "", "", [section]), encoding="utf-8")
+    browser.view(tmp_path / "numbers.html", width=DESK)
+    key = "new KeyboardEvent('keydown', {key: ' ', bubbles: true})"
+    browser.evaluate(f"document.querySelector('th').dispatchEvent({key})")
+    cells = "[...document.querySelectorAll('tbody td')].map(cell => cell.innerText)"
+    assert browser.evaluate(cells) == ["30", "999", "1,000", "12,345"]
 
 
 def test_long_names_are_whole(browser: Browser, tmp_path: Path) -> None:

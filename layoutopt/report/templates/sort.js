@@ -2,7 +2,7 @@
 for (const table of document.querySelectorAll("table.sortable")) {
   table.classList.add("live");
   const heads = [...table.tHead.rows[0].cells];
-  const key = (row, i) => row.cells[i].dataset.sort ?? row.cells[i].textContent;
+  const key = (row, i) => (row.cells[i].dataset.sort ?? row.cells[i].textContent).replace(/,/g, "");
   const order = (a, b) => a - b || String(a).localeCompare(String(b), "en", { numeric: true });
   heads.forEach((head, i) => {
     const sort = () => {
@@ -15,6 +15,10 @@ for (const table of document.querySelectorAll("table.sortable")) {
     };
     head.tabIndex = 0;
     head.addEventListener("click", sort);
-    head.addEventListener("keydown", (event) => event.key === "Enter" && sort());
+    head.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      sort();
+    });
   });
 }
