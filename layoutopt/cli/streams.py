@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeAlias, cast
 
@@ -158,7 +159,8 @@ def saved(write: Callable[[Path], object], path: Path) -> None:
 
 def command_line() -> str:
     """Return the command line of this process, quoted for a shell."""
-    return shlex.join(["layoutopt", *sys.argv[1:]])
+    every = (os.fsencode(word).decode("utf-8", "replace") for word in sys.argv[1:])
+    return shlex.join(["layoutopt", *every])
 
 
 def _write_stdout(data: bytes) -> None:
@@ -199,12 +201,11 @@ Tell: TypeAlias = Callable[[Any], None]
 def line(message: Progress) -> str:
     """Return a message as text: time, phase, incumbent, bound, gap."""
     parts = [f"{message.seconds:7.1f} s", message.phase]
-    if message.objective is not None:
-        parts.append(f"best {number(message.objective)}")
-    if message.bound is not None:
-        parts.append(f"bound {number(message.bound)}")
-    if message.gap is not None and (message.objective or not message.gap):
-        parts.append(f"gap {message.gap:.3%}")
+    for name, value in (("best", message.objective), ("bound", message.bound)):
+        parts += [] if value is None else [f"{name} {number(value)}"]
+    gap = message.gap
+    if gap is not None and isfinite(gap) and (message.objective or not gap):
+        parts.append(f"gap {gap:,.3%}")
     return "  ".join(parts)
 
 
@@ -222,13 +223,14 @@ def shown(
     """
     if quiet:
         yield None
-    elif sys.stderr is None or not sys.stderr.isatty():
+    elif sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield _plain(line, patience)
     else:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn
 
-        columns: list[ProgressColumn] = [SpinnerColumn()]
+        unicode = sys.stderr.encoding.lower().startswith("utf")
+        columns: list[ProgressColumn] = [SpinnerColumn("dots" if unicode else "line")]
         if share is not None:
             columns = [BarColumn(), TextColumn("{task.percentage:>3.0f}%")]
         columns.append(TextColumn("{task.description}", markup=False))

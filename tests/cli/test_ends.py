@@ -99,12 +99,14 @@ def on_terminal(
     monkeypatch: pytest.MonkeyPatch,
     use: Callable[[Any], object],
     show: Callable[[bool], AbstractContextManager[Any]],
+    term: str = "xterm",
+    encoding: str = "utf-8",
 ) -> str:
     """Return what a run writes to a terminal that stands for stderr."""
     above, below = pty.openpty()
-    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("TERM", term)
     monkeypatch.setenv("COLUMNS", "120")
-    with os.fdopen(below, "w") as terminal:
+    with os.fdopen(below, "w", encoding=encoding) as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
         with show(False) as tell:
             assert tell is not None
@@ -115,6 +117,23 @@ def on_terminal(
             shown += part
     os.close(above)
     return shown.decode()
+
+
+def test_simple_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where lines cannot be drawn anew there are plain ones; huge values have no gap."""
+    message, inf = Progress("search", 0.0, 3.0, 4.5), float("inf")
+    show = partial(streams.shown, patience=0.0)
+    shown = on_terminal(monkeypatch, lambda tell: tell(message), show, term="dumb")
+    assert shown == "    0.0 s  search  best 3  bound 4.5  gap 50.000%\r\n"
+    shown = on_terminal(monkeypatch, lambda tell: tell(message), show, encoding="ascii")
+    assert "search  best 3" in shown
+    assert streams.line(Progress("search", 1.0, inf, inf)).endswith("best inf  bound inf")
+
+
+def test_command_lines_in_any_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that the locale does not know are text of UTF-8 if they can be."""
+    monkeypatch.setattr(sys, "argv", ["layoutopt", "\udcc3\udcbc", "\udcff"])
+    assert streams.command_line() == "layoutopt 'ü' '\ufffd'"
 
 
 def test_what_can_be_written_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
