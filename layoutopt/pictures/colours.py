@@ -77,8 +77,10 @@ def palette(sizes: Sequence[int]) -> list[list[str]]:
             pick = int(np.argmax(np.where(near & (nearest > 0), wanted, -np.inf)))
             if nearest[pick] == 0:  # the family's hues are used up
                 pick = int(np.argmax(nearest))
-            nearest = np.minimum(nearest, np.linalg.norm(lab - lab[pick], axis=1))
-            nearest = np.minimum(nearest, BLIND * np.linalg.norm(blind - blind[pick], axis=1))
+            for weight, seen in ((1.0, lab), (BLIND, blind)):
+                apart = seen - seen[pick]
+                far = weight * np.sqrt(np.einsum("ij,ij->i", apart, apart))
+                nearest = np.minimum(nearest, far)
             family.append(pick)
         family.sort(key=lambda i: (-lab[i, 0], i))
         families.append(family)
