@@ -210,7 +210,7 @@ def ratio(value: float | None, whole: Number | None = None) -> str:
         return "-"
     if value == 0:
         return "0"
-    return f"{value:.2%}" if 5e-5 <= abs(value) < 100 else f"{value:.1e}"
+    return f"{value:,.2%}" if 5e-5 <= abs(value) < 100 else f"{value:.1e}"
 
 
 def counted(count: int, noun: str) -> str:
