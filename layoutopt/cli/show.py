@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from layoutopt.base.errors import InputError, printable
-from layoutopt.base.numbers import more, ratio
+from layoutopt.base.numbers import counted, more, ratio
 from layoutopt.base.table import Table
 from layoutopt.cli import options
 from layoutopt.cli.options import OutputFiles, argument, flag, option
@@ -144,8 +144,8 @@ def instance_text(graph: Graph) -> str:
     ops = ", ".join(f"{count:,} {kind}" for kind, count in types)
     lines = [
         printable(f"{graph.name or 'unnamed'}: {graph.description}".rstrip(": ")),
-        f"  {len(graph.ops):,} ops: {ops}",
-        f"  {len(graph.pairs):,} valued pairs",
+        f"  {counted(len(graph.ops), 'op')}: {ops}",
+        f"  {counted(len(graph.pairs), 'valued pair')}",
         "",
     ]
     if graph.tile_memory is not None:
@@ -161,13 +161,13 @@ def instance_text(graph: Graph) -> str:
 def machine_text(graph: Graph) -> str:
     """Return a graph's tile memory, the bytes of its sinks, and the heaviest ones."""
     from layoutopt.graphs.tiling import memory_of
-    from layoutopt.machine.simulation import bytes_of
+    from layoutopt.machine.simulation import bytes_of, tiles_of
 
     memory = memory_of(graph)
     weights = {t.name: t.size * bytes_of(graph, t.index) for t in graph.sinks()}
     total = sum(weights.values())
     rows = [
-        ["tiles", f"{memory.tiles:,} of {memory.bytes_per_tile:,} bytes"],
+        ["tiles", tiles_of(memory)],
         ["sinks", f"{total:,} bytes of {memory.total:,} ({ratio(total / memory.total)})"],
     ]
     if memory.grain > 1:

@@ -125,7 +125,9 @@ def sweep_text(points: Sequence[CapacityPoint], own: int) -> str:
     for p in points:
         size = f"{p.bytes_per_tile:,}", ratio(p.bytes_per_tile / own)
         rows.append([*size, number(p.score), number(p.bound), str(p.status)])
-    return Table(["bytes per tile", "of own", "score", "bound", "status"], rows, left=0).text()
+    return Table(
+        ["bytes per tile", "share of this machine's", "score", "bound", "status"], rows, left=0
+    ).text()
 
 
 def _sweep_csv(points: Sequence[CapacityPoint]) -> bytes:

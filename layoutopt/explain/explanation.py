@@ -131,7 +131,7 @@ class SinkExplanation(Shown):
 
     def _where(self, origin: str) -> str:
         if origin == TILE:
-            return "on tiles by number"
+            return "on tiles"
         return "at locations of their own" if origin == self.sink else f"where {origin} does"
 
     @property

@@ -521,23 +521,23 @@ def _balance(told: PairExplanation) -> str:
     gained = (told.most or 0) - told.matched
     if gained <= 0:
         return "it matches wherever it can" if told.most else "it can match nowhere"
-    earned = f"would earn {number(numbers.times(told.value, gained))}"
+    gain = f"would gain {number(numbers.times(told.value, gained))}"
     others = numbers.total(change.difference for change in told.gains)
     if others:
-        earned += f", with {number(others)} of other pairs,"
+        gain += f", and {number(others)} on other pairs,"
     more = counted(gained, "more position" if told.matched else "position")
     ending = "; that would be as good" if told.cost == 0 else ""
     if told.cost is not None and told.cost < 0:
         ending = "; that would be better, these layouts are not optimal"
-    return f"winning {more} {earned} and {_costs(told.losses)}{ending}"
+    return f"matching {more} {gain} {_costs(told.losses)}{ending}"
 
 
 def _costs(losses: Sequence[Change]) -> str:
     """Return the total loss, and the losses by pair, as text."""
     if not losses:
-        return "cost nothing"
+        return "and lose nothing"
     lost = [(change.difference.copy_negate(), paired(change.a, change.b)) for change in losses]
     total = number(numbers.total(loss for loss, _ in lost))
     if len(lost) == 1:
-        return f"cost {total} of {lost[0][1]}"
-    return f"cost {total}: {listed([f'{number(loss)} of {pair}' for loss, pair in lost])}"
+        return f"but lose {total} on {lost[0][1]}"
+    return f"but lose {total}: {listed([f'{number(loss)} on {pair}' for loss, pair in lost])}"

@@ -268,7 +268,8 @@ def _why_repeated(graph: GraphStore, a: int, b: int) -> str:
 def _why_later(graph: GraphStore, a: int, b: int) -> str:
     tensors = sources_of(graph, {a, b})
     barriers = _named(graph, tensors, lambda op: op.kind is Kind.BARRIER)
-    return f"barrier order: outputs of {barriers} are known only once such elements are"
+    why = f"outputs of {barriers} are computed from these elements"
+    return f"barrier order: {why}, which therefore cannot take their locations"
 
 
 def _named(graph: GraphStore, tensors: Iterable[int], suits: Callable[[UnwindingOp], bool]) -> str:

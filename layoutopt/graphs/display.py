@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from layoutopt.base import numbers
-from layoutopt.base.numbers import more, number, unique
+from layoutopt.base.numbers import counted, more, number, unique
 from layoutopt.base.result import PairScore, Piece, UnwindingResult, elements
 from layoutopt.base.table import Part, Table, Words
 from layoutopt.graphs.locations import Locations, checked_layouts, layouts_in
@@ -465,11 +465,9 @@ def shown_parts(graph: GraphStore) -> Iterator[Part]:
 
 def _counts(graph: GraphStore) -> str:
     kinds = Counter(op.kind for op in graph.ops)
-    entries = [f"{len(graph.ops):,} ops", f"{len(graph.shapes):,} tensors"]
-    for kind in Kind:
-        if kinds[kind]:
-            entries.append(f"{kinds[kind]:,} {kind.value}{'s' if kinds[kind] > 1 else ''}")
-    return ", ".join([*entries, f"{len(graph.pairs):,} valued pairs"])
+    entries = [(len(graph.ops), "op"), (len(graph.shapes), "tensor")]
+    entries += [(kinds[kind], kind.value) for kind in Kind if kinds[kind]]
+    return ", ".join(counted(*entry) for entry in [*entries, (len(graph.pairs), "valued pair")])
 
 
 def _summary(graph: GraphStore, wanted: int) -> str:

@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.numbers import exact_decimal, ratio
+from layoutopt.base.numbers import counted, exact_decimal, ratio
 from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.base.table import Part, Shown, Table
 from layoutopt.check.elements import Spread, spread, uncovered
@@ -285,10 +285,12 @@ class Simulation(Shown):
 
     def rows(self) -> list[tuple[str, str]]:
         """Return what people want to know of peaks and exchanges, each with its name."""
-        peak = f"{self.peak.max():,} bytes on tile {self.peak.argmax()}, with what ops make"
+        peak = f"at most {self.peak.max():,} bytes at once, on tile {self.peak.argmax()}"
+        only = f"only sinks count against the {self.memory.bytes_per_tile:,}"
+        moved = counted(self.bytes, "byte"), counted(len(self.phases), "phase")
         return [
-            ("peak", peak),
-            ("exchanged", f"{self.bytes:,} bytes in {len(self.phases):,} phases"),
+            ("peak", f"{peak} (sinks and results of ops; {only})"),
+            ("exchanged", " in ".join(moved)),
             ("cycles", f"{self.cycles:,}"),
             ("busiest tiles", _named(self.busiest())),
         ]
@@ -372,6 +374,11 @@ def simulate(
     )
 
 
+def tiles_of(memory: TileMemory) -> str:
+    """Return how many tiles there are, and of how many bytes."""
+    return f"{counted(memory.tiles, 'tile')} of {counted(memory.bytes_per_tile, 'byte')} each"
+
+
 def occupancy_rows(memory: TileMemory, always: Array) -> list[tuple[str, str]]:
     """Return what people want to know of the bytes on each tile, each with its name."""
     total, most = int(always.sum()), int(always.max())
@@ -379,7 +386,7 @@ def occupancy_rows(memory: TileMemory, always: Array) -> list[tuple[str, str]]:
     more = f", more than fits on {over:,} tiles" if over else ""
     share, free = ratio(total / memory.total), memory.total - total
     return [
-        ("tiles", f"{memory.tiles:,} of {memory.bytes_per_tile:,} bytes"),
+        ("tiles", tiles_of(memory)),
         ("sinks", f"{total:,} bytes of {memory.total:,} ({share}), {free:,} free"),
         ("on a tile", f"{total / memory.tiles:,.1f} bytes on average, at most {most:,}{more}"),
         ("fullest tiles", _named(_largest(always, TOLD))),

@@ -151,7 +151,7 @@ def gap_profile(found: RowsByInstance) -> str:
     each = {s: [found.missing(i, s) for i in found.instances] for s in found.solvers}
     return chart(
         "Instances by gap",
-        ChartAxis("missing to the best bound", log=True, percent=True, low=0.0, high=1.0),
+        ChartAxis("gap to the best bound", log=True, percent=True, low=0.0, high=1.0),
         SHARE,
         _cumulated(each, 0.0, 1.0),
         "The share of instances on which at most so much is missing to the lowest bound that any "
@@ -351,7 +351,8 @@ def _losses(found: RowsByInstance) -> str:
         [name, Cell(solver, kind="label"), number(total), Cell("", parts.lines(pairs), kind="text")]
         for total, name, solver, pairs in lost[:LOSSES]
     ]
-    head = ["instance", "solver", "loses", "where most, of the pairs that both rows name"]
+    where = "largest losses (among the pairs that both results list)"
+    head = ["instance", "solver", "loses", where]
     return parts.table(Table(head, shown, 2, len(lost) - LOSSES, "loss"))
 
 

@@ -46,7 +46,7 @@ def occupancy_of(found: Simulation) -> str:
     by_tensor = parts.picture(str(found.draw("tensor")))
     pictures = parts.beside(
         [
-            ("By bytes that always stay there", by_bytes),
+            ("Bytes of sinks on each tile", by_bytes),
             ("By the tensor that has most there", by_tensor),
         ]
     )
@@ -77,7 +77,7 @@ def in_order(result: UnwindingResult) -> str:
     items = [_told(group, result) for group in groups[:MOST]]
     first, rest = parts.steps(items[:STEPS]), parts.steps(items[STEPS:], STEPS + 1)
     rest += parts.paragraph(more(len(groups) - MOST, "step"), "soft")
-    folded = parts.details(f"{len(groups) - STEPS:,} more steps", rest) if items[STEPS:] else ""
+    folded = parts.details(counted(len(groups) - STEPS, "more step"), rest if items[STEPS:] else "")
     return parts.paragraph(told, "soft") + first + folded
 
 
@@ -122,7 +122,7 @@ CHANGES = 10  # rows of the table of changes of an alternative
 
 HEAD = ["pair", "loses", "share of all losses", "value", "matched", "earns"]
 HEAD_OF_CLASSES = [
-    *("pairs that are alike", "number", "lose", "share of all losses"),
+    *("pairs with equal value, size and matches", "number", "lose", "share of all losses"),
     *("value", "matched, each", "earn"),
 ]
 
@@ -139,7 +139,9 @@ def pair_tables(pairs: Sequence[PairScore]) -> str:
         told = f"{losing:,} of {counted(len(pairs), 'pair')} {verb} {number(lost)}; "
         told += f"all together earn {number(earned)}."
     else:
-        told = f"{counted(len(pairs), 'pair')}: {number(earned)} earned, nothing lost."
+        paid = numbers.total(numbers.times(p.value, p.matched) for p in pairs if p.value < 0)
+        worse = f"of it {number(paid)} by pairs of negative value" if paid else "nothing lost"
+        told = f"{counted(len(pairs), 'pair')}: {number(earned)} earned, {worse}."
     if len(pairs) <= SHOWN:
         table = Table(HEAD, [_row([pair], lost) for pair in by_loss(pairs)])
     else:
@@ -220,12 +222,12 @@ def _explained(found: PairExplanation, others: int) -> str:
 def _wanting(found: PairExplanation) -> Iterator[str]:
     """Yield the changes that would make winning the pair optimal."""
     if found.threshold is not None and found.threshold > found.value:
-        worth = f"from a value of {exact(found.threshold)} on, in place of {number(found.value)}"
-        yield f"It pays {worth}{sure(found.threshold_proved)}."
+        worth = f"at least {exact(found.threshold)} (now {number(found.value)})"
+        yield f"It would be optimal if its value were {worth}{sure(found.threshold_proved)}."
     if found.smallest:
         names = listed([paired(p.a, p.b) for p in found.smallest])
-        verb = "was" if len(found.smallest) == 1 else "were"
-        yield f"It also pays if {names} {verb} worth nothing{sure(found.smallest_proved)}."
+        so = sure(found.smallest_proved)
+        yield f"It would also be optimal if {names} were worth nothing{so}."
 
 
 def _changed(change: Change) -> list[Any]:
@@ -290,12 +292,30 @@ def _lead(result: UnwindingResult) -> str:
     return parts.paragraph(description, "soft") + words.verdict(result) + parts.facts(facts)
 
 
+LABELS = {
+    "edges": "pair positions",
+    "unconstrained": "free elements in no pair",
+    "groups": "groups of tensors",
+    "group_kinds": "distinct groups",
+    "components": "independent problems",
+    "classes": "distinct problems",
+    "secure": "first answer",
+    "trace": "follow elements",
+    "restore": "write layouts",
+}
+"""Counts and phases as pages call them, where not by their names."""
+
+
+def _label(name: str) -> str:
+    return LABELS.get(name, name.replace("_", " "))
+
+
 def _size(result: UnwindingResult) -> str:
-    counts = [(name.replace("_", " "), f"{count:,}") for name, count in result.size.items()]
+    counts = [(_label(name), f"{count:,}") for name, count in result.size.items()]
     total = result.seconds.get("total", 0.0)
     phases = []
     for name, spent in result.seconds.items():
         if name != "total":
             bar = parts.bar(spent / total if total else 0.0)
-            phases.append([name, seconds(spent, 3), Cell("", bar, kind="bars")])
+            phases.append([_label(name), seconds(spent, 3), Cell("", bar, kind="bars")])
     return parts.facts(counts) + parts.table(Table(["phase", "seconds", "share"], phases))

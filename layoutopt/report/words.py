@@ -79,7 +79,7 @@ def _drawable(point: Point) -> Point:
 
 
 def _both(known: Sequence[Point]) -> str:
-    """Return a chart of score and bound: their distance from the last score, relative to it."""
+    """Return a chart of score and bound: their difference from the final score, relative to it."""
     scores = [(seconds, score) for seconds, score, _ in known if score is not None]
     bounds = [(seconds, bound) for seconds, _, bound in known if bound is not None]
     (_, final), end = (scores or bounds)[-1], known[-1][0]
@@ -89,7 +89,7 @@ def _both(known: Sequence[Point]) -> str:
         if points:
             points.append((end, points[-1][1]))
             lines.append(ChartLine(name, tuple((t, (x - final) / unit) for t, x in points)))
-    what = ChartAxis(f"distance from the last {lines[0].name}", percent=bool(final))
+    what = ChartAxis(f"difference from the final {lines[0].name}", percent=bool(final))
     return chart("Score and bound", ChartAxis(SECONDS, low=0.0), what, lines)
 
 

@@ -104,7 +104,7 @@ def test_the_chained_calls() -> None:
     assert found.threshold == found.threshold_more == 11
     assert named(found) == [("x", "matmul")]
     assert found.proved
-    assert found.reason.startswith("winning 6 positions would earn 60 and cost 66: 54 of (x, matm")
+    assert found.reason.startswith("matching 6 positions would gain 60 but lose 66: 54 on (x, matm")
 
 
 def test_a_pair_that_is_won() -> None:
