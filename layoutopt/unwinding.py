@@ -165,7 +165,8 @@ class Call:
     reserve: Reserve = field(init=False)
 
     def __post_init__(self) -> None:
-        self.size = counts(self.graph)
+        kept = self.begun.given.count
+        self.size = counts(self.graph) | ({"given": kept} if kept else {})
         self.reserve = Reserve(self.begun, self.limits)
 
     @property

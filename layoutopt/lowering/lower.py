@@ -303,7 +303,7 @@ def _sizes(
 ) -> dict[str, int]:
     free = sum(t.size for t in graph.sinks()) - given.count
     tied = sum(kind.tied * len(kind.groups) for kind in kinds)
-    return ({"given": given.count} if given.count else {}) | {
+    return {
         "unconstrained": free - tied,
         "groups": len(groups),
         "group_kinds": len(kinds),
