@@ -91,7 +91,10 @@ class Macros(Protocol):
 parts = cast(Macros, _environment().get_template("parts.html").module)
 """The macros of ``templates/parts.html``."""
 
-joined = Markup("").join
+
+def joined(texts: Iterable[str]) -> Markup:
+    """Return texts as HTML, one after the other; those that are not HTML are escaped."""
+    return Markup("").join(map(_legal, texts))
 
 
 def page(title: str, kind: str, lead: str, sections: Sequence[Section]) -> str:
