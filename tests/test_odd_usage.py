@@ -102,6 +102,6 @@ def test_a_gap_to_a_score_of_zero_is_not_shown() -> None:
     comparison = lo.comparison.Comparison((nothing, replace(nothing, objective=Decimal(-5))))
     assert [row[4:6] + row[-1:] for row in comparison.rows()] == [
         ["-", "-", "0"],
-        ["2100.00%", "2100.00%", "-"],
+        ["2,100.00%", "2,100.00%", "-"],
     ]
     assert [ratio(0.0, Decimal(0)), ratio(1e11, Decimal(0)), ratio(0.5)] == ["0", "-", "50.00%"]

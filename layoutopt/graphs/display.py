@@ -16,7 +16,7 @@ from layoutopt.base import numbers
 from layoutopt.base.numbers import counted, more, number, unique
 from layoutopt.base.result import PairScore, Piece, UnwindingResult, elements
 from layoutopt.base.table import Part, Table, Words
-from layoutopt.graphs.locations import Locations, checked_layouts, layouts_in
+from layoutopt.graphs.locations import Locations, Placed, checked_layouts, layouts_in
 from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
@@ -66,7 +66,7 @@ ALONE, NAMED = -1, -2
 def shares(
     numbers: Locations,
     where: Mapping[int, Array],
-    given: Mapping[int, Array | Sequence[Piece]],
+    given: Placed,
     chosen: Iterable[int],
     shared: Container[int],
 ) -> dict[int, Counter[int]]:

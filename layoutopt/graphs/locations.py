@@ -32,6 +32,9 @@ OriginArrays: TypeAlias = tuple[Array, Array]
 Origins: TypeAlias = dict[int, OriginArrays]
 """The owners of the locations of each sink's elements, by the sink's number."""
 
+Placed: TypeAlias = Mapping[int, Array | Sequence[Piece]]
+"""Location numbers, flat, or pieces, of sinks by number."""
+
 TILE = "tile"
 """The origin of pieces that give tiles by number."""
 
@@ -92,12 +95,7 @@ class Locations:
         """Return the numbers by which given locations are shown: their own."""
         return locations
 
-    def find(
-        self,
-        given: Mapping[int, Array | Sequence[Piece]],
-        wanted: Sequence[int],
-        found: dict[int, Array],
-    ) -> None:
+    def find(self, given: Placed, wanted: Sequence[int], found: dict[int, Array]) -> None:
         """Add the numbers of tensors, in their shapes, and of all on the way, for given layouts."""
         for t in self.graph.view_order(wanted, found):
             if t in self.first:
@@ -333,9 +331,7 @@ def checked_pieces(graph: GraphStore, sink: Tensor, pieces: Sequence[Piece]) -> 
     return pieces
 
 
-def checked_layouts(
-    numbers: Locations, layouts: Mapping[str, Any]
-) -> dict[int, Array | Sequence[Piece]]:
+def checked_layouts(numbers: Locations, layouts: Mapping[str, Any]) -> Placed:
     """Return what :func:`layouts_in` finds, checked: location numbers, flat, or pieces.
 
     Elements for which an array gives no location are at their own.

@@ -24,6 +24,7 @@ from layoutopt.graphs import ops
 from layoutopt.graphs.locations import (
     TILE,
     Locations,
+    Placed,
     Tiled,
     checked_layouts,
     hook_of,
@@ -102,12 +103,7 @@ class TileLocations(Locations):
             return self.own(t)[elements]
         return self.on(root_tiles(self.graph, t).at(elements))
 
-    def find(
-        self,
-        given: Mapping[int, Array | Sequence[Piece]],
-        wanted: Sequence[int],
-        found: dict[int, Array],
-    ) -> None:
+    def find(self, given: Placed, wanted: Sequence[int], found: dict[int, Array]) -> None:
         """Add the numbers of tensors, in their shapes, and of all on the way, for given layouts."""
         known = -1
         while wanted and len(self._tiles) > known:
