@@ -84,7 +84,7 @@ def in_order(op: Op, requirements: Requirements, letters: Layout | None) -> Rema
 
 def in_layouts(op: Op, wanted: OperandLayouts) -> Required | None:
     """Return how an op runs in given layouts; see :func:`required`."""
-    if op.layouts is None and _is_open(op, wanted):
+    if _is_open(op, wanted):
         return None
     count, forms = len(op.inputs), list[Form | None]([None] * len(op.shapes))
     found = [written_layout(op, slot) for slot in range(len(op.shapes))]

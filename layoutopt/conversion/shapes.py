@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutopt.base.errors import InputError, LazyModule, needed
-from layoutopt.conversion.rules.op import LATEST, Op, Shape, Size
+from layoutopt.conversion.requirements import axis_sizes
+from layoutopt.conversion.rules.op import LATEST, Op, OperandLayouts, Shape, Size
 from layoutopt.conversion.rules.operator import Category, ShapeLike
-from layoutopt.conversion.rules.registry import operator_of, type_facts
+from layoutopt.conversion.rules.registry import (
+    operand_axes,
+    operator_of,
+    type_facts,
+    written_layout,
+)
 from layoutopt.layout.factors import elements_of
+from layoutopt.layout.layout import Layout
 
 if TYPE_CHECKING:
     import onnx as onnx
@@ -30,12 +37,14 @@ def infer(op: Op) -> list[Shape | None]:
     Raises ``InputError`` if operands do not fit each other, or attributes do not fit the op; or
     ``onnx`` is needed and not installed.
     """
+    if op.layouts is not None:
+        return _in_layouts(op, op.layouts)
     first, known, count = op.shape(0), operator_of(op), len(op.outputs)
     facts = type_facts(op.type)
     if first is not None and is_misread_product(op.type, op.input_shapes):
         return [(*first[:-1], None) if n == 0 else (None,) * 4 for n in range(count)]
     opaque = known.category is Category.OPAQUE and facts.like is None and facts.shape is None
-    if op.layouts is not None or opaque or first is None:
+    if opaque or first is None:
         return [None] * count
     if known.keeps_shape:
         return [first] * count
@@ -63,6 +72,32 @@ def infer(op: Op) -> list[Shape | None]:
     if op.type == "Reshape" and len(counts) > 1:
         raise InputError(f"{op}: {first} cannot have shape {found[0]}")
     return found
+
+
+def _in_layouts(op: Op, layouts: OperandLayouts) -> list[Shape | None]:
+    """Return the shapes of an op's results in its layouts, inferred from ONNX's order of axes."""
+    axes, shapes = operand_axes(op) or OperandLayouts(), list(op.input_shapes)
+    for n, shape in enumerate(shapes):
+        plain = axes.input(n)
+        if plain is not None and shape is not None:
+            sizes = axis_sizes(written_layout(op, n), shape)
+            shapes[n] = tuple(sizes.get(dim.name) for dim in plain.dims)
+    found = infer(replace(op, layouts=None, input_shapes=tuple(shapes)))
+    return [_laid(x, axes.output(n), layouts.output(n)) for n, x in enumerate(found)]
+
+
+def _laid(shape: Shape | None, plain: Layout | None, written: Layout | None) -> Shape | None:
+    """Return a shape in ONNX's order of axes, ``plain``, as that of a tensor in another layout."""
+    if plain is None or written is None:
+        return shape
+    sizes = dict(zip((dim.name for dim in plain.dims), shape or (), strict=False))
+    found = list[Size]()
+    for dim in written.dims:
+        [block, *more] = dim.blocks
+        size, factor = sizes.get(block.axis), written.factor_of(block.axis)
+        whole = -(-size // factor) if isinstance(size, int) else size if factor == 1 else None
+        found.append(None if more else block.size or whole)
+    return tuple(found)
 
 
 def _sizes_kept(op: Op, first: Shape) -> Shape:

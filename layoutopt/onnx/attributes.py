@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -14,6 +14,11 @@ from layoutopt.conversion.rules.op import Op, OperandLayouts
 from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.onnx.protobuf import is_standard, onnx, type_of
 from layoutopt.onnx.validate import kinds_of, schema
+
+KnownLayouts: TypeAlias = Mapping[tuple[str, str], tuple[str, OperandLayouts]]
+"""By domain and name of a function the type of the op that it stands for, and its layouts."""
+
+NO_LAYOUTS: KnownLayouts = MappingProxyType({})
 
 RULES_UP_TO = 28
 """The version of ONNX's operator set that rules are known to be true of.  Ops that a later version
@@ -55,7 +60,7 @@ def op_of(
     values: Mapping[str, NDArray[Any]],
     *,
     name: str = "",
-    known: Mapping[tuple[str, str], tuple[str, OperandLayouts]] = MappingProxyType({}),
+    known: KnownLayouts = NO_LAYOUTS,
 ) -> Op:
     """Return a node as an op, without shapes.
 

@@ -15,8 +15,9 @@ from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.conversion.shapes import infer, is_misread_product
 from layoutopt.graphs.ops import Array
-from layoutopt.layout.factors import elements_of
-from layoutopt.onnx.attributes import op_of
+from layoutopt.layout.factors import elements_of, numbers_of
+from layoutopt.onnx.attributes import NO_LAYOUTS, KnownLayouts, op_of
+from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.protobuf import (
     SMALL,
     all_nodes,
@@ -33,6 +34,7 @@ from layoutopt.onnx.protobuf import (
     versions_of,
 )
 from layoutopt.onnx.types import (
+    Declared,
     differ,
     fill_type,
     in_names,
@@ -149,6 +151,12 @@ def _kinds(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
     kinds = {x.name: type_of_tensor(x) for one in graphs(graph) for x in one.initializer}
     values = (x for one in graphs(graph) for x in (*one.value_info, *one.output, *one.input))
     return kinds | {x.name: x.type for x in values if x.type.WhichOneof("value")}
+
+
+def _kinds_of_all(graph: onnx.GraphProto) -> Declared:
+    """Return the types of a graph's tensors, and of those inside; None where these differ."""
+    held = {x.name: type_of_tensor(x) for one in graphs(graph) for x in one.initializer}
+    return held | types_of(graph)
 
 
 COUNTING = {"AffineGrid", "BlackmanWindow", "HammingWindow", "HannWindow", "Range"}
@@ -268,8 +276,7 @@ class CarriedShapes:
         proved, instead of what is wrong.
         """
         changed, names = False, input_names(model.graph)
-        held = (x for graph in graphs(inferred.graph) for x in graph.initializer)
-        kinds = {x.name: type_of_tensor(x) for x in held} | types_of(inferred.graph)
+        kinds = _kinds_of_all(inferred.graph)
         every = zip(graphs(model.graph), graphs(inferred.graph), strict=True)
         for number, (graph, known) in enumerate(every):
             for node, same in zip(graph.node, known.node, strict=True):
@@ -462,8 +469,9 @@ def _tell_results(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     model with shapes.
     """
     told = False
-    versions = versions_of(model)
+    versions, layouts = versions_of(model), known_layouts(model)
     for graph, known in zip(graphs(model.graph), graphs(inferred.graph), strict=True):
+        kinds = own_types(known)
         nodes = [
             n
             for n in graph.node
@@ -471,15 +479,21 @@ def _tell_results(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
             or type_facts(type_of(n)).like
             or type_facts(type_of(n)).same_rank
             or n.op_type == "Attention"
+            or (
+                (n.domain, n.op_type) in layouts
+                and None in [numbers_of(shape_of(kinds.get(name))) for name in n.output]
+            )
         ]
         if not nodes:
             continue
-        kinds = own_types(known)
+        if known is not inferred.graph:  # it may read tensors of the graphs around it
+            every, mine = _kinds_of_all(inferred.graph), defined(known)
+            kinds = {x: kind for x, kind in every.items() if kind and x not in mine} | kinds
         own = {x.name: x.type for x in (*graph.value_info, *graph.output)}
         values = known_values(graph)
         symbols = set[str]()
         for node in nodes:
-            for name, new in _results(node, kinds, values, versions):
+            for name, new in _results(node, kinds, values, versions, layouts):
                 if name not in own:
                     own[name] = graph.value_info.add(name=name).type
                 if fill_type(own[name], new):
@@ -524,12 +538,14 @@ def _results(
     kinds: Mapping[str, onnx.TypeProto],
     values: Mapping[str, Array],
     versions: Mapping[str, int],
+    layouts: KnownLayouts,
 ) -> Iterator[tuple[str, onnx.TypeProto]]:
     """Yield name and type of each result of a node that is known by its op alone."""
-    op, shapes = result_shapes(node, lambda x: shape_of(kinds.get(x)), values, versions)
+    op, shapes = result_shapes(node, lambda x: shape_of(kinds.get(x)), values, versions, layouts)
     shape_like = type_facts(op.type).like
     place = 0 if shape_like is None else shape_like.typed
-    like = kinds.get(op.inputs[place]) if op.has(place) else None
+    typed = op.has(place) and (op.layouts is None or shape_like is not None)
+    like = kinds.get(op.inputs[place]) if typed else None
     for n, (name, shape) in enumerate(zip(op.outputs, shapes, strict=False)):
         element = like.tensor_type.elem_type if like is not None else 0
         if op.type == "NonZero" or (n and op.type == "MaxPool"):
@@ -543,9 +559,10 @@ def result_shapes(
     shape: Callable[[str], Shape | None],
     values: Mapping[str, Array],
     versions: Mapping[str, int],
+    layouts: KnownLayouts = NO_LAYOUTS,
 ) -> tuple[Op, list[Shape | None]]:
     """Return a node as an op, and what is known of the shape of each result by this op alone."""
-    op = _op_of_shapes(node, shape, values, versions)
+    op = _op_of_shapes(node, shape, values, versions, layouts)
     if op.type == "ConstantOfShape" and op.inputs[0] in values:
         return op, [tuple(values[op.inputs[0]].tolist())]
     try:
@@ -559,10 +576,11 @@ def _op_of_shapes(
     shape: Callable[[str], Shape | None],
     values: Mapping[str, Array],
     versions: Mapping[str, int],
+    layouts: KnownLayouts = NO_LAYOUTS,
 ) -> Op:
     own = copied(node)
     own.domain = "" if node.domain == UNREAD else node.domain
-    op = op_of(own, versions, values)
+    op = op_of(own, versions, values, known=layouts)
     return replace(op, input_shapes=tuple(map(shape, op.inputs)))
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.op import Op, OperandLayouts, parse_operands
+from layoutopt.conversion.rules.op import Op, parse_operands
 from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Block, Layout
+from layoutopt.onnx.attributes import KnownLayouts
 from layoutopt.onnx.protobuf import all_nodes, copied, is_standard, onnx, set_items, versions_of
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.validate import kinds_of, schema
@@ -93,7 +94,7 @@ SINCE_FUNCTIONS = 8
 """Version of the file format since which networks hold functions."""
 
 
-def known_layouts(model: onnx.ModelProto) -> dict[tuple[str, str], tuple[str, OperandLayouts]]:
+def known_layouts(model: onnx.ModelProto) -> KnownLayouts:
     """Return what op, in which layouts, each function of other layouts in a network stands for.
 
     By domain and name of the function: the type of the op, and how it is written.

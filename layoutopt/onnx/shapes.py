@@ -14,7 +14,8 @@ from layoutopt.layout.factors import Shape as AnyShape
 from layoutopt.layout.factors import Size, elements_of, numbers_of, open_sizes
 from layoutopt.onnx.folding import fold
 from layoutopt.onnx.inference import with_shapes
-from layoutopt.onnx.protobuf import copied, graphs, is_standard, onnx
+from layoutopt.onnx.layout_functions import known_layouts
+from layoutopt.onnx.protobuf import all_nodes, copied, graphs, is_standard, onnx
 from layoutopt.onnx.types import (
     contradictions,
     give_back,
@@ -162,8 +163,10 @@ def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
     told = types_of(bare.graph)
     unknown = {name for one in graphs(bare.graph) for name in results_of_unknown_ops(one)}
     sizes = {name: copied(kind) for name, kind in declared.items() if name in unknown and kind}
-    for kind in sizes.values():
-        for dim in kind.tensor_type.shape.dim:
+    layouts = known_layouts(bare)
+    calls = (node for node in all_nodes(bare.graph) if (node.domain, node.op_type) in layouts)
+    for name in sizes.keys() - {x for node in calls for x in node.output}:
+        for dim in sizes[name].tensor_type.shape.dim:
             if dim.dim_value == 1:  # left open, as it says that the axis may go anywhere
                 dim.Clear()
     give_back(bare.graph, ranks_of(declared, told) | sizes, told)

@@ -10,9 +10,13 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import layoutopt
+from layoutopt.base.result import Status
+from layoutopt.conversion.backends import BACKENDS
+from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import TransformedConstant
 from layoutopt.conversion.rules.op import Op, parse_operands
+from layoutopt.conversion.verify import verify
 from layoutopt.onnx.running import Outputs
 from layoutopt.onnx.source import read_model
 from layoutopt.onnx.weights import transform_constant
@@ -228,6 +232,50 @@ def test_ops_in_other_layouts_are_calls_of_functions(bias: bool) -> None:
     assert again.graph.opaque() == []
     assert [str(o.layouts) for o in again.graph.ops if o.type == "Conv"] == ["NHWC,HWIO->NHWC"]
     assert write_model(again, conversion(again.graph)) == new
+
+
+AGAIN: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
+    "ops of which ONNX infers no shape": (
+        """g (float[2,4,9,9] x) => (float[2,4,9,9] y) {
+        a = GroupNormalization<num_groups=2>(x, s, s) b = Relu(a)
+        y = GroupNormalization<num_groups=2>(b, s, s) }""",
+        {"s": (4,)},
+        {"backend": "nhwc"},
+        21,
+    ),
+    "blocks in old networks, in bodies": (
+        """g (float[1,16,4,4] x, bool c) => (float[1,16,4,4] y) { y = If(c) <
+        then_branch = t () => (float[1,16,4,4] u) { u = MaxPool<kernel_shape=[1,1]>(x) },
+        else_branch = e () => (float[1,16,4,4] v) { q = Conv(x, w) v = Relu(q) }> }""",
+        {"w": (16, 16, 1, 1)},
+        {"backend": "blocked"},
+        8,
+    ),
+    "one block of an op of another domain": (
+        """g (uint8[1,8,4,4] x) => (uint8[1,8,4,4] y) {
+        p = com.microsoft.QLinearAveragePool<kernel_shape=[1,1]>(x, s, z, s, z)
+        y = com.microsoft.QLinearAveragePool<kernel_shape=[1,1]>(p, s, z, s, z) }""",
+        {"s": {"float32": 0.5}, "z": {"uint8": 3}},
+        {"layout": "com.microsoft::QLinearAveragePool=NCHW8c"},
+        13,
+    ),
+}
+"""Networks, their constants, how they are converted at first, and their version."""
+
+
+@pytest.mark.parametrize("case", AGAIN)
+def test_written_layouts_are_read_verified_and_converted_back(case: str) -> None:
+    """Shapes in other layouts are known, so that nothing is left in them for another backend."""
+    text, constants, asked, opset = AGAIN[case]
+    ir = 10 if opset > 20 else 8
+    given = network(text, constants, opset=opset, ir=ir, domains=["com.microsoft"])
+    first = layoutopt.convert(given, **asked)
+    required = BACKENDS[asked["backend"]] if "backend" in asked else parse_desired(asked["layout"])
+    assert (first.notes, verify(read_model(first.model).graph, required)) == ((), [])
+    again = layoutopt.convert(first.model, backend="nchw", check=True)
+    assert (again.notes, again.objective[0], again.status) == ((), 0, Status.OPTIMAL)
+    assert not again.model.functions
+    assert verify(read_model(again.model).graph, BACKENDS["nchw"]) == []
 
 
 def test_layouts_that_are_onnxs_own_need_no_function() -> None:
