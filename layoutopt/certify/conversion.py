@@ -327,8 +327,7 @@ def _check_output(given: ConversionGraph, new: ConversionGraph, verdict: Convers
     """Compare transforms and changed ops with the score; bytes only where nothing is padded."""
     found = tally(new)
     asked = verdict.asked
-    required = any(x is not None for x in (asked.layout, asked.backend, asked.costs))
-    counted = {"count": found.transforms, "changed": _visibly_changed(given, new, required)}
+    counted = {"count": found.transforms, "changed": _visibly_changed(given, new)}
     if not asked.padding:
         counted["bytes"] = found.bytes
     for name, score in zip(asked.objectives(), verdict.score, strict=True):
@@ -337,7 +336,7 @@ def _check_output(given: ConversionGraph, new: ConversionGraph, verdict: Convers
             raise Refused(f"{what} of the new network: {name} {counted[name]}, not {score}")
 
 
-def _visibly_changed(given: ConversionGraph, new: ConversionGraph, required: bool) -> int:
+def _visibly_changed(given: ConversionGraph, new: ConversionGraph) -> int:
     """Return how many ops that compute along axes have other types, attributes or known shapes.
 
     Ops are compared by name.  Those of other names are left out, and so are ops with bodies, and
@@ -346,21 +345,20 @@ def _visibly_changed(given: ConversionGraph, new: ConversionGraph, required: boo
     others = {op.name: op for op in new.ops}
     pairs = [(op, others[op.name]) for op in given.ops if op.name in others and not op.bodies]
     return sum(
-        computes_along_axes(op)
-        and category_of(op) is not Category.VIEW
-        and _differs(op, other, required)
+        computes_along_axes(op) and category_of(op) is not Category.VIEW and _differs(op, other)
         for op, other in pairs
     )
 
 
-def _differs(op: Op, other: Op, required: bool) -> bool:
+def _differs(op: Op, other: Op) -> bool:
     """Return whether two ops have other types, attributes or known shapes.
 
-    Axes of size 1 may be anywhere: that changes no op.  Where layouts are ``required``, attributes
-    may differ for that.
+    Axes of size 1 may be anywhere: that changes no op.  Where such axes have other places, or could
+    have changed places with each other, attributes are not compared.
     """
     shapes = op.shapes, other.shapes
-    loose = required and any(1 in (shape or ()) for shape in op.shapes)
+    same = op.shapes == other.shapes
+    loose = any(shape.count(1) > same for shape in op.shapes if shape)
     if op.type != other.type or (not loose and repr(op.attributes) != repr(other.attributes)):
         return True
     return any(

@@ -218,6 +218,22 @@ def test_changed_ops_are_counted_in_statements_and_in_files() -> None:
         check_certificate(model, certificate, out)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        """g (float[1,5] x) => (float[] y) {
+        t = Transpose<perm=[1,0]>(x) y = ReduceMax<axes=[0,1], keepdims=0>(t) }""",
+        """g (float[3,1,4] x) => (int64[a,b] y) {
+        t = Transpose<perm=[0,2,1]>(x) y = ArgMin<axis=1, keepdims=0>(t) }""",
+    ],
+)
+def test_attributes_that_only_name_moved_axes_of_size_1_change_no_op(text: str) -> None:
+    """The network that was written has as few changed ops as its certificate says."""
+    model = network(text)
+    out, certificate = certified(model, Asked("count,changed,bytes"))
+    assert check_certificate(model, certificate, out).score == (0, 0, 0)
+
+
 BODY = """g (int64 n, bool c, float[1,4,4,3] x) => (float[1,4,4,3] y) {
     y = Loop(n, c, x) < body = inner (int64 i, bool go, float[1,4,4,3] s)
         => (bool on, float[1,4,4,3] o) {
