@@ -63,12 +63,16 @@ class Requirements:
         return self._requirement(op, len(op.inputs) + n, shape)
 
     def _requirement(self, op: Op, slot: int, shape: Shape | None) -> Layout:
-        """Return what is needed of an operand or, after these, a result of some shape."""
-        axes = operand_axes(op)
+        """Return what is needed of an operand or, after these, a result of some shape.
+
+        What may have its axes in any order is in no blocks.
+        """
+        axes, written = operand_axes(op), written_layout(op, slot)
         plain = axes.at(op, slot) if axes else None
-        if plain is None:
+        if plain is None or written is None:
             return any_layout(None if shape is None else len(shape))
-        return self.operand_layout(op, plain.letters, axis_sizes(written_layout(op, slot), shape))
+        needed = self.operand_layout(op, plain.letters, axis_sizes(written, shape))
+        return plain if needed.is_any and written.has_blocks else needed
 
     def is_satisfied_by(
         self, carried: Layout, required: Layout, shape: Shape | None, element_bytes: int

@@ -259,6 +259,13 @@ AGAIN: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
         {"layout": "com.microsoft::QLinearAveragePool=NCHW8c"},
         13,
     ),
+    "padded biases and scales": (
+        """g (float[1,3,4,4] x) => (float[1,6,4,4] y) {
+        c = Conv(x, w, b) y = BatchNormalization(c, b, b, b, b) }""",
+        {"w": (6, 3, 1, 1), "b": {"float32": 2.0, "shape": [6]}},
+        {"layout": "default=NCHW8c", "padding": True},
+        17,
+    ),
 }
 """Networks, their constants, how they are converted at first, and their version."""
 
@@ -270,7 +277,10 @@ def test_written_layouts_are_read_verified_and_converted_back(case: str) -> None
     ir = 10 if opset > 20 else 8
     given = network(text, constants, opset=opset, ir=ir, domains=["com.microsoft"])
     first = layoutopt.convert(given, **asked)
-    required = BACKENDS[asked["backend"]] if "backend" in asked else parse_desired(asked["layout"])
+    if "backend" in asked:
+        required = BACKENDS[asked["backend"]]
+    else:
+        required = parse_desired(asked["layout"], asked.get("padding", False))
     assert (first.notes, verify(read_model(first.model).graph, required)) == ((), [])
     again = layoutopt.convert(first.model, backend="nchw", check=True)
     assert (again.notes, again.objective[0], again.status) == ((), 0, Status.OPTIMAL)
