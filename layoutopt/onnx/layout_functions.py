@@ -15,7 +15,6 @@ from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Block, Layout
 from layoutopt.onnx.attributes import KnownLayouts
 from layoutopt.onnx.protobuf import all_nodes, copied, is_standard, onnx, set_items, versions_of
-from layoutopt.onnx.result import tell
 from layoutopt.onnx.validate import kinds_of, schema
 
 SINCE_WHOLE_CONSTANTS = 9
@@ -131,7 +130,6 @@ class LayoutFunctions:
             function.name = f"{own}_{number}"
         node.domain, node.op_type = known.domain, known.name
         self.taken.add((known.domain, known.name))
-        tell(node, {"layouts": str(op.layouts)})
 
     def add_to(self, model: onnx.ModelProto) -> None:
         """Give a network the functions that its nodes call, and take away those that none does."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -243,15 +244,25 @@ def describe(result: ConversionResult) -> None:
             "transforms.after": str(result.after.transforms),
             "bytes.before": str(result.before.bytes),
             "bytes.after": str(result.after.bytes),
-            "freed": json.dumps(dict(result.conversion.freed)),
+            "freed": json.dumps(_freed(result)),
         },
     )
 
 
+def _freed(result: ConversionResult) -> dict[str, Sequence[int]]:
+    """Return how inputs and outputs are permuted, after what earlier conversions tell of them."""
+    found: dict[str, Sequence[int]] = dict(result.conversion.freed)
+    told = [entry.value for entry in result.model.metadata_props if entry.key == f"{PREFIX}freed"]
+    with suppress(ValueError, TypeError, AttributeError, LookupError):  # others may have written it
+        for name, first in json.loads(told[0]).items():
+            found[name] = [first[axis] for axis in found.get(name, range(len(first)))]
+    return {name: order for name, order in found.items() if list(order) != sorted(order)}
+
+
 def tell(message: Any, entries: Mapping[str, str]) -> None:
-    """Give a network or a node of ONNX entries of its metadata, in place of earlier ones."""
-    new = {PREFIX + key for key in entries}
-    kept = [(entry.key, entry.value) for entry in message.metadata_props if entry.key not in new]
+    """Give a network or a node of ONNX entries of its metadata, in place of all earlier ones."""
+    every = [(entry.key, entry.value) for entry in message.metadata_props]
+    kept = [(key, value) for key, value in every if not key.startswith(PREFIX)]
     del message.metadata_props[:]
     for key, value in [*kept, *((PREFIX + key, value) for key, value in entries.items())]:
         message.metadata_props.add(key=key, value=value)

@@ -16,9 +16,17 @@ from layoutopt.layout.factors import numbers_of, padded_axes
 from layoutopt.layout.reshape import written_sizes
 from layoutopt.onnx.attributes import is_attribute, set_attribute
 from layoutopt.onnx.equal_nodes import attributes_key
-from layoutopt.onnx.layout_functions import LayoutFunctions
+from layoutopt.onnx.layout_functions import DOMAIN, LayoutFunctions
 from layoutopt.onnx.names import NetworkNames, rename
-from layoutopt.onnx.protobuf import all_nodes, bodies, copied_except, names_read, onnx, set_items
+from layoutopt.onnx.protobuf import (
+    all_nodes,
+    bodies,
+    copied,
+    copied_except,
+    names_read,
+    onnx,
+    set_items,
+)
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import UNSQUEEZED, in_names, input_names, set_shape, typed
@@ -190,26 +198,30 @@ class _Writer:
         told = {value.name for value in (*proto.value_info, *proto.output)}
         target.value_info.extend(self._new_values(ops, told))
         for value in (*target.input, *target.output):
-            shape = tensors[value.name].shape if value.name in conversion.freed else None
-            if shape is not None:
+            order = conversion.freed.get(value.name)
+            shape = tensors[value.name].shape if order else None
+            if order and shape is not None:
+                dims = value.type.tensor_type.shape.dim
+                set_items(dims, [copied(dims[n]) for n in order] if len(dims) == len(order) else [])
                 set_shape(value.type, shape)
 
     def _node(self, op: Op) -> onnx.NodeProto:
         """Return the node of an op: the one that it was read from, or a new one."""
-        before = self.source.ops.get(op.name)
-        node = onnx.NodeProto()
-        if before is None or before.type != op.type:
-            domain, _, node.op_type = op.type.rpartition("::")
-            node.domain, node.name = domain, op.name
-            self._set_operands(node, op)
-            if op.type == "Gemm" and op.opset < SINCE_TWO_OPERANDS and not op.has(2):
-                zero = np.zeros(1, _dtype_of(op.element_type))
-                node.input.append(self._initialiser(op, zero, f"{op.name}_C"))
-            given: Mapping[str, Any] = {}
-        else:
+        before, node = self.source.ops.get(op.name), onnx.NodeProto()
+        given: Mapping[str, Any] = {}
+        if before is not None:
             node.CopyFrom(self.source.nodes[op.name])
-            self._set_operands(node, op)
+        if before is not None and before.type == op.type:
             given = before.attributes
+        else:
+            node.domain, _, node.op_type = op.type.rpartition("::")
+            node.name = op.name
+            node.ClearField("overload")
+            node.ClearField("attribute")
+        self._set_operands(node, op)
+        if op.type == "Gemm" and op.opset < SINCE_TWO_OPERANDS and not op.has(2):
+            zero = np.zeros(1, _dtype_of(op.element_type))
+            node.input.append(self._initialiser(op, zero, f"{op.name}_C"))
         for name, value in op.attributes.items():
             if name in given and given[name] == value:
                 continue
@@ -221,6 +233,7 @@ class _Writer:
             node.domain, _, node.op_type = op.type.rpartition("::")
             if op.layouts is not None:
                 self.functions.call(node, op)
+        tell(node, {"layouts": str(op.layouts)} if node.domain.startswith(f"{DOMAIN}.") else {})
         own = {*node.input, *node.output}
         for devices in getattr(node, "device_configurations", ()):  # since ONNX 1.18
             specs = [spec for spec in devices.sharding_spec if spec.tensor_name in own]

@@ -192,6 +192,32 @@ def test_freed_inputs_and_outputs_tell_their_new_shapes() -> None:
     assert Outputs(model).difference(new, freed) == 0
 
 
+def test_freed_axes_keep_their_meanings_through_several_conversions() -> None:
+    """Denotations move with their axes; how an output is permuted is told of the first network."""
+    text = "g (float[2,3,4] x) => (float[4,2,3] y) { a = Relu(x) y = Transpose<perm=[2,0,1]>(a) }"
+    model = network(text)
+    for dim, meaning in zip(model.graph.output[0].type.tensor_type.shape.dim, "CNH", strict=True):
+        dim.denotation = meaning
+    for _ in range(2):
+        model = layoutopt.convert(model, free_io=True).model
+        dims = model.graph.output[0].type.tensor_type.shape.dim
+        assert [(dim.dim_value, dim.denotation) for dim in dims] == [(2, "N"), (3, "H"), (4, "C")]
+        told = {entry.key: entry.value for entry in model.metadata_props}
+        assert told["layoutopt.freed"] == '{"y": [1, 2, 0]}'
+
+
+def test_nodes_of_other_types_keep_their_texts() -> None:
+    """A pool that runs with channels last is a mean over axes."""
+    model = network("""g (float[2,4,5,3] x) => (float[a,b,c,d] y) {
+        t = Transpose<perm=[0,3,1,2]>(x) p = GlobalAveragePool(t)
+        y = Transpose<perm=[0,2,3,1]>(p) }""")
+    model.graph.node[1].doc_string = "pool"
+    model.graph.node[1].metadata_props.add(key="from", value="me")
+    [node] = layoutopt.convert(model).model.graph.node
+    assert (node.op_type, node.doc_string) == ("ReduceMean", "pool")
+    assert [(entry.key, entry.value) for entry in node.metadata_props] == [("from", "me")]
+
+
 CONV = """g (float[1,4,6,6] x) => (float[a,b,c,d] y) {
     y = Conv<strides=[2,1], pads=[1,0,1,0]>(x, w%s) }"""
 
@@ -285,6 +311,7 @@ def test_written_layouts_are_read_verified_and_converted_back(case: str) -> None
     again = layoutopt.convert(first.model, backend="nchw", check=True)
     assert (again.notes, again.objective[0], again.status) == ((), 0, Status.OPTIMAL)
     assert not again.model.functions
+    assert not any(node.metadata_props for node in again.model.graph.node)
     assert verify(read_model(again.model).graph, BACKENDS["nchw"]) == []
 
 
