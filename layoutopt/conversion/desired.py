@@ -77,11 +77,14 @@ class Desired(Requirements):
 
     def _followed(self, op: Op, slot: int) -> Layout | None:
         """Return what is desired of an operand or, after these, a result, or follows from that."""
-        wanted = self.layouts(op) or OperandLayouts()
-        own = wanted.at(op, slot)
-        if own is None and slot < len(op.inputs):
-            own = self._blocked_companion(op, wanted, slot)
-        return own or _companion(op, wanted, written_layout(op, slot))
+        wanted, written = self.layouts(op) or OperandLayouts(), written_layout(op, slot)
+        own, follows = wanted.at(op, slot), _companion(op, wanted, written)
+        if own is None and slot < len(op.inputs) and self.padding and may_pad(op):
+            own = _blocked_companion(wanted, follows or written)
+            sizes = axis_sizes(written, op.shape(slot))
+            if own is not None and follows is None and _blocks_divide(own, sizes):
+                return None  # it may stay as it is
+        return own or follows
 
     def _requirement(self, op: Op, slot: int, shape: Shape | None) -> Layout:
         """Return the layout that is desired of an operand or, after these, a result."""
@@ -111,22 +114,6 @@ class Desired(Requirements):
         if self.is_named(op) and own is not None and own not in ranks:
             raise InputError(f"{op}: the desired {given} is for another number of axes than {own}")
         return given if rank in ranks else any_layout(rank)
-
-    def _blocked_companion(self, op: Op, wanted: OperandLayouts, n: int) -> Layout | None:
-        """Return the blocks of an operand that is not named, where channels have to be padded.
-
-        Weights and biases must have as many channels as data and result then.
-        """
-        data, result, written = wanted.input(0), wanted.output(0), written_layout(op, n)
-        if not self.padding or self.divides(op) or written is None or data is None:
-            return None
-        factors = {"I": data.factor_of("C"), "C": data.factor_of("C")}
-        factors["O"] = data.factor_of("C") if result is None else result.factor_of("C")
-        inner = [(axis, factors[axis]) for axis in "ICO" if axis in written.axes]
-        blocks = "".join(f"{factor}{axis.lower()}" for axis, factor in inner if factor > 1)
-        sizes = axis_sizes(written, op.shape(n))
-        found = Layout.parse(written.axes + blocks) if blocks else None
-        return None if found is None or _blocks_divide(found, sizes) else found
 
     def divides(self, op: Op) -> bool:
         """Return whether all desired blocks of an op divide, and at most one size is open."""
@@ -215,6 +202,21 @@ def _companion(op: Op, wanted: OperandLayouts, written: Layout | None) -> Layout
     if not {"O", "I"} <= set(written.axes) or not data.axes.endswith("C"):
         return None
     return plain("".join(axis for axis in written.axes if axis in SPATIAL) + "IO")
+
+
+def _blocked_companion(wanted: OperandLayouts, whole: Layout | None) -> Layout | None:
+    """Return the blocks of an operand that is not named, where channels may be padded.
+
+    Weights and biases must have as many channels as data and result then.
+    """
+    data, result = wanted.input(0), wanted.output(0)
+    if data is None or whole is None or whole == data:
+        return None
+    read, made = (_factors(layout).get("C", 1) for layout in (data, result or data))
+    factors = {"I": read, "C": read, "O": made}
+    inner = [(axis, factors[axis]) for axis in "ICO" if axis in whole.axes]
+    blocks = "".join(f"{factor}{axis.lower()}" for axis, factor in inner if factor > 1)
+    return Layout.parse(without_blocks(whole).letters + blocks) if blocks else None
 
 
 def parse_desired(text: str, padding: bool = False) -> Desired:

@@ -285,6 +285,12 @@ AGAIN: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
         {"layout": "com.microsoft::QLinearAveragePool=NCHW8c"},
         13,
     ),
+    "padded data with channels last": (
+        "g (float[1,3,4,4] x) => (float[1,8,4,4] y) { y = Conv(x, w) }",
+        {"w": (8, 3, 1, 1)},
+        {"layout": "Conv=NHWC8c", "padding": True},
+        17,
+    ),
     "padded biases and scales": (
         """g (float[1,3,4,4] x) => (float[1,6,4,4] y) {
         c = Conv(x, w, b) y = BatchNormalization(c, b, b, b, b) }""",
