@@ -122,7 +122,7 @@ def _times(given: Mapping[str, Any], place: str) -> tuple[int, int]:
     found = []
     for key, scale in (("us", PER_MICROSECOND), ("us_per_megabyte", PER_BYTE)):
         value = given.get(key, 0)
-        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise InputError(f"{key} must be a number, not {value!r}", place)
         try:
             scaled = Fraction(exact_decimal(value)) * scale

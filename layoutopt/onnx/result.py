@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,10 @@ class ConversionResult(Shown):
 
 def _amount(objective: str, value: int) -> str:
     """Return the value of an objective; time in microseconds, rounded to nanoseconds."""
-    return f"{value / 10**9:,.3f} us" if objective == "time" else f"{value:,}"
+    if objective != "time":
+        return f"{value:,}"
+    whole, rest = divmod(round(Fraction(value, 10**6)), 1000)
+    return f"{whole:,}.{rest:03} us"
 
 
 def check_output(path: Path, source: LoadedModel, overwrite: bool) -> None:
