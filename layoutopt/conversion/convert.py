@@ -26,10 +26,12 @@ from layoutopt.conversion.cost_table import (
     tally,
 )
 from layoutopt.conversion.cost_table import costs as costs_of
+from layoutopt.conversion.desired import Desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.heuristics import labels_of
 from layoutopt.conversion.labelling import LabellingBuilder, proved, stated
 from layoutopt.conversion.modes import Mode, ModeTable, as_written, joined, orders_of_many
+from layoutopt.conversion.required import required
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, PhaseTimes, Remaining, StatedProblem, Tally
 from layoutopt.conversion.rewrite import MovedValue, RewrittenGraph
@@ -187,6 +189,10 @@ class _Run:
         times = OpTimes(graph, self.costs) if self.costs else None
         layouts = carried(graph) if self.desired is not None else {}
         moves = [(op, transposition(op)) for op in graph.ops]
+        if isinstance(self.desired, Desired):
+            for op, order in moves:
+                if order is not None or op.bodies:
+                    required(op, self.desired)  # refuses layouts of what runs in none as a whole
         orders = orders_of_many(order for _, order in moves if order is not None)
         table = ModeTable(self.desired, times, self.written, self.microsoft, layouts, orders)
         self.values = values_of(graph)

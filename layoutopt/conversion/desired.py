@@ -59,7 +59,7 @@ class Desired(Requirements):
         """Return what is desired of an op, as it was given."""
         own = [self.entries[key] for key in (f"@{op.name}", op.type) if key in self.entries]
         if own or category_of(op) is not Category.HEAVY:
-            return None if None in own else next(iter(own), None)
+            return own[0] if own else None
         return self.entries.get(DEFAULT)
 
     def is_named(self, op: Op) -> bool:
