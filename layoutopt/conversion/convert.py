@@ -303,6 +303,7 @@ class _Run:
                 written.new,
                 self.values,
                 written.moved,
+                written.padding,
                 after.by_op,
                 frozenset(one.op.name for one in self.every if len(one.rows) == 1),
             ),
@@ -344,24 +345,26 @@ def remaining(
     new: ConversionGraph,
     values: Values,
     moved: Mapping[str, MovedValue],
+    padding: Mapping[str, str],
     costly: Mapping[str, int],
     single: Collection[str],
 ) -> tuple[Remaining, ...]:
     """Return why each transpose of the new graph that moves elements is there.
 
     ``values`` are those of the old graph, ``moved`` tells what transposes of the new one do, by
-    name, ``costly`` the bytes of those that move elements, ``single`` ops that run in one mode
-    only.
+    name, ``padding`` the transposes of ops that pad or cut, ``costly`` the bytes of those that move
+    elements, ``single`` ops that run in one mode only.
     """
-    layouts = carried(old)
+    layouts, places = carried(old), {op.name: n for n, op in enumerate(new.ops)}
     found = []
-    for op in new.ops:
+    for n, op in enumerate(new.ops):
         if op.name in costly and op.name in moved:
             how = moved[op.name]
             letters = _letters(old, values, values.every[how.value], layouts)
-            source = _origin(new, op.inputs[0])
+            both = n, places.get(padding.get(op.name, ""), n)
+            source = _origin(new, new.ops[min(both)].inputs[0])
             giver = next(_ends(new, source, single, behind=False), f"constant {source!r}")
-            behind = _ends(new, op.outputs[0], single, behind=True)
+            behind = _ends(new, new.ops[max(both)].outputs[0], single, behind=True)
             takers = tuple(dict.fromkeys(behind)) or ("nobody",)
             forms = ([*items_of(form)] for form in (how.source, how.target))
             before, after = ("".join(names_of(tuple(items), letters)) for items in forms)

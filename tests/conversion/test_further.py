@@ -366,6 +366,17 @@ def test_elementwise_ops_run_padded_whatever_the_number_of_channels(channels: in
     assert_same(graph, found, 0)
 
 
+def test_transforms_that_pad_or_cut_are_told_as_one() -> None:
+    """Ops at their ends are those of the network, not a Transpose beside a Pad or a Slice."""
+    graph = ConversionGraph()
+    x, w = graph.input("x", (1, 3, 4, 4)), graph.constant("w", (6, 3, 1, 1))
+    graph.output(graph.op("Relu", [graph.op("Conv", [x, w], name="c")], name="y"))
+    found = convert_graph(graph, desired=parse_desired("Conv=NCHW8c", padding=True))
+    assert {op.type for op in found.graph.ops} >= {"Pad", "Transpose", "Slice"}
+    ends = [(one.giver, one.takers) for one in found.remaining]
+    assert ends == [("input 'x'", ("Conv 'c'",)), ("Conv 'c'", ("output 'y'",))]
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_padded_blocks_are_exact(objective: str) -> None:
     """Where blocks do not divide channels are padded, and the cost is that of exhaustive search."""
