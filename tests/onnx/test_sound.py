@@ -170,6 +170,9 @@ def test_a_network_that_does_not_run_once_rewritten_keeps_an_op(wrong_rule: None
 def test_a_crash_of_one_op_keeps_this_op(monkeypatch: pytest.MonkeyPatch) -> None:
     """An op that cannot be written stays, whatever error it meets."""
     monkeypatch.setitem(OPERATORS, "Softmax", (Operator("Softmax", Category.LIGHT, broken),))
+    with pytest.raises(layoutopt.InputError, match=r"Softmax_0': its rule raises KeyError: 't'"):
+        layoutopt.convert(network(NETWORK))  # a rule of a user
+    monkeypatch.setattr(broken, "__module__", unchanged.__module__)
     result = layoutopt.convert(network(NETWORK))
     assert result.after.transforms == 2
     assert "KeyError" in result.notes[0]

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, LayoutoptError, OptionError
 from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape, plain
 from layoutopt.layout.factors import Form
 from layoutopt.layout.layout import LayoutError
@@ -308,9 +308,14 @@ class Operator:
         for name, place in self.parameters.items():
             if op.has(place) and name not in op.attributes and name not in self.at_run_time:
                 raise RemapError(f"{op}: its {name} are known at run time only")
-        found = self.rule(op, order)
-        if not isinstance(found, Remapped):
-            found = Remapped(found)
+        try:
+            given = self.rule(op, order)
+            found = given if isinstance(given, Remapped) else Remapped({**given})
+        except Exception as error:  # whatever a user's rule raises
+            own = getattr(self.rule, "func", self.rule).__module__.startswith("layoutopt.")
+            if own or isinstance(error, LayoutoptError):
+                raise
+            raise OptionError(f"{op}: its rule raises {type(error).__name__}: {error}") from error
         return Remapped(
             {**op.attributes, **found.attributes},
             found.inputs or _inputs(op, self, order),
