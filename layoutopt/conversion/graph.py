@@ -208,7 +208,8 @@ class ConversionGraph:
         attributes
             By the names of ONNX; inputs that hold axes or sizes are given here, too.
         shape
-            The result's shape; may be left out where ONNX infers it (package ``onnx``).
+            The result's shape, which is not compared with those of operands; may be left out where
+            ONNX infers it (package ``onnx``).
         name
             By default the type and a number.
         layouts
@@ -220,7 +221,7 @@ class ConversionGraph:
         Raises
         ------
         InputError
-            If a name is taken or unknown, or the shape cannot be told or is wrong.
+            If a name is taken or unknown, or the shape cannot be told or is no list of sizes.
         """
         own = self._free_name(type) if name is None else name
         try:
@@ -256,7 +257,8 @@ class ConversionGraph:
         Raises
         ------
         InputError
-            If a name is taken or unknown, or a shape is wrong.
+            If a name is taken or unknown, or a shape is no list of sizes, or too long or short for
+            the layout.
         """
         op = self._completed(op)
         default = self.tensors[op.inputs[0]].element_bytes if op.has(0) else 4
