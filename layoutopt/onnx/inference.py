@@ -469,9 +469,9 @@ def _tell_results(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     model with shapes.
     """
     told = False
+    outside: Declared = {}
     versions, layouts = versions_of(model), known_layouts(model)
     for graph, known in zip(graphs(model.graph), graphs(inferred.graph), strict=True):
-        kinds = own_types(known)
         nodes = [
             n
             for n in graph.node
@@ -479,20 +479,21 @@ def _tell_results(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
             or type_facts(type_of(n)).like
             or type_facts(type_of(n)).same_rank
             or n.op_type == "Attention"
-            or (
-                (n.domain, n.op_type) in layouts
-                and None in [numbers_of(shape_of(kinds.get(name))) for name in n.output]
-            )
+            or (n.domain, n.op_type) in layouts
         ]
         if not nodes:
             continue
+        kinds = own_types(known)
+        sized = {name for name, kind in kinds.items() if numbers_of(shape_of(kind)) is not None}
         if known is not inferred.graph:  # it may read tensors of the graphs around it
-            every, mine = _kinds_of_all(inferred.graph), defined(known)
-            kinds = {x: kind for x, kind in every.items() if kind and x not in mine} | kinds
+            outside, mine = outside or _kinds_of_all(inferred.graph), defined(known)
+            kinds = {x: kind for x, kind in outside.items() if kind and x not in mine} | kinds
         own = {x.name: x.type for x in (*graph.value_info, *graph.output)}
         values = known_values(graph)
         symbols = set[str]()
         for node in nodes:
+            if (node.domain, node.op_type) in layouts and sized.issuperset(node.output):
+                continue
             for name, new in _results(node, kinds, values, versions, layouts):
                 if name not in own:
                     own[name] = graph.value_info.add(name=name).type
