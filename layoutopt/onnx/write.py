@@ -18,15 +18,7 @@ from layoutopt.onnx.attributes import is_attribute, set_attribute
 from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import DOMAIN, LayoutFunctions
 from layoutopt.onnx.names import NetworkNames, rename
-from layoutopt.onnx.protobuf import (
-    all_nodes,
-    bodies,
-    copied,
-    copied_except,
-    names_read,
-    onnx,
-    set_items,
-)
+from layoutopt.onnx.protobuf import all_nodes, bodies, copied_except, names_read, onnx, set_items
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import UNSQUEEZED, in_names, input_names, set_shape, typed
@@ -202,7 +194,7 @@ class _Writer:
             shape = tensors[value.name].shape if order else None
             if order and shape is not None:
                 dims = value.type.tensor_type.shape.dim
-                set_items(dims, [copied(dims[n]) for n in order] if len(dims) == len(order) else [])
+                set_items(dims, [dims[n] for n in order] if len(dims) == len(order) else [])
                 set_shape(value.type, shape)
 
     def _node(self, op: Op) -> onnx.NodeProto:
