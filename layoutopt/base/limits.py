@@ -149,6 +149,11 @@ class Limits:
         return Stopped.TIME_LIMIT if self.counted <= 0 else None
 
     @property
+    def lacking(self) -> str:
+        """What a phase that did not end lacked, in words."""
+        return f"not enough {'memory' if self.full.is_set() else f'time ({self.stopped})'}"
+
+    @property
     def counted(self) -> float:
         """Remaining effort, infinite outside turns."""
         return math.inf if self.effort is None else self.effort.left

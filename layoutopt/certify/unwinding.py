@@ -61,8 +61,7 @@ def certified(
     try:
         certificate = run_phase("certificate", work, limits)
     except TimeoutError:
-        lacking = "memory" if limits.full.is_set() else f"time ({limits.stopped})"
-        return replace(result, uncertified=f"not enough {lacking}")
+        return replace(result, uncertified=limits.lacking)
     except SizeError as error:
         return replace(result, uncertified=str(error))
     if result.score is None or Fraction(certificate["score"]) != Fraction(result.score):

@@ -48,7 +48,6 @@ def solve_network(
     """Solve one network, write the requested files, and print a summary."""
     from layoutopt.io.solution import solution_bytes, solution_document
     from layoutopt.network import solve
-    from layoutopt.network.certify import network_hash
 
     network, read = load(path, search.left)
     begun = None if start is None else _labels(start, network)
@@ -60,7 +59,7 @@ def solve_network(
     times = {} if no_seconds else times
 
     def document() -> bytes:
-        return solution_bytes(solution_document(found, times, network_hash(network)))
+        return solution_bytes(solution_document(found, times, _hash(network)))
 
     makers = {"--json": document, "--certificate": lambda: _certificate(found, outputs)}
     outputs.write(makers, replace(found, seconds=times.get("total", nan)).summary)
@@ -73,6 +72,16 @@ def _note_infeasible(path: Path, found: Solution) -> None:
     if found.infeasible:
         why = "" if found.why is None else " ".join(str(found.why).split())
         note(f"layoutopt: {path}: infeasible: {why or 'no labelling is allowed'}")
+
+
+def _hash(network: Network) -> str | None:
+    """Return a network's hash, ``None`` without memory for it, as the answer must not be lost."""
+    from layoutopt.network.certify import network_hash
+
+    try:
+        return network_hash(network)
+    except MemoryError:
+        return None
 
 
 def _certificate(found: Solution, outputs: OutputFiles) -> bytes | None:
@@ -164,7 +173,6 @@ def compare_networks(
     """Compare solvers on networks; print and write the table; return the exit code."""
     from layoutopt.base.files import encode_list
     from layoutopt.io.solution import solution_document
-    from layoutopt.network.certify import network_hash
 
     rows: list[list[str]] = []
     plain: list[list[object]] = []  # the same as data, for CSV
@@ -179,7 +187,7 @@ def compare_networks(
         name = network.name or path.name
         rows += _rows(name, found, no_seconds)
         plain += _csv_rows(name, found, no_seconds)
-        own = network_hash(network)
+        own = _hash(network)
         times = [{} if no_seconds else {"solve": x.seconds} for x in found]
         documents += [solution_document(x, t, own) for x, t in zip(found, times, strict=True)]
         if found[-1].stopped == "interrupted":

@@ -39,15 +39,20 @@ FORMAT = "layoutopt/certificate/1"
 ENTRIES = 10**6  # most entries of rows for which evidence is sought beside the solver's own
 
 
-def document_of(network: Network) -> dict[str, Any]:
-    """Return a network as its file says it, with exact numbers."""
-    found: dict[str, Any] = json.loads(json_bytes(network), parse_float=Decimal)
+def document_of(network: Network, raw: bytes = b"") -> dict[str, Any]:
+    """Return a network as its file, ``raw`` if that is written, says it, with exact numbers."""
+    found: dict[str, Any] = json.loads(raw or json_bytes(network), parse_float=Decimal)
     return found
 
 
-def network_hash(network: Network) -> str:
-    """Return the hash of what a network says, its name left out."""
-    return f"sha256:{hashlib.sha256(json_bytes(replace(network, name=''))).hexdigest()}"
+def _unnamed(network: Network) -> bytes:
+    """Return the file of a network, its name left out."""
+    return json_bytes(replace(network, name=""))
+
+
+def network_hash(network: Network, raw: bytes = b"") -> str:
+    """Return the hash of what a network, or its file without a name, says."""
+    return f"sha256:{hashlib.sha256(raw or _unnamed(network)).hexdigest()}"
 
 
 def certify(
@@ -62,15 +67,16 @@ def certify(
     ``choice`` is a labelling (for a proof of optimality the best one), ``conflict`` why there is
     none. The solver's own ``proof`` is written down if it is enough.
     """
+    raw = _unnamed(network)
     head = {
         "format": FORMAT,
         "problem": "network",
         "version": __version__,
         "network": network.name,
-        "network_hash": network_hash(network),
+        "network_hash": network_hash(network, raw),
     }
     try:
-        stated, known = StatedNetwork(document_of(network)), None
+        stated, known = StatedNetwork(document_of(network, raw)), None
         if conflict is not None:
             claim = _refutation(stated, conflict, limits)
             if claim is None:
@@ -192,9 +198,10 @@ def check_certificate(
         raise InputError(f"must be {FORMAT}", "$.format", file)
     if certificate.get("problem") != "network":
         raise InputError("is not a certificate of a cost network", "$.problem", file)
-    if certificate.get("network_hash") != network_hash(network):
+    raw = _unnamed(network)
+    if certificate.get("network_hash") != network_hash(network, raw):
         raise InputError("is of another network", "$.network_hash", file)
-    return check_network(document_of(network), dict(certificate))
+    return check_network(document_of(network, raw), dict(certificate))
 
 
 def check_answer(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from layoutopt.base.deadline import run_phase
 from layoutopt.base.entries import Takes, entries, load
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
@@ -363,11 +364,17 @@ def _better(network: Network, labels: Array | None, first: Array | None) -> Arra
 
 
 def _certified(found: Solution, proof: Proof | None, limits: Limits, begun: float) -> Solution:
-    """Return a solution with its certificate."""
+    """Return a solution with its certificate, or with the reason why there is none."""
     from layoutopt.network.certify import certify
 
+    def work() -> tuple[dict[str, Any] | None, str]:
+        return certify(found.network, found.choice, found.why, limits.silent(), proof)
+
     limits.report("certificate")
-    document, lacks = certify(found.network, found.choice, found.why, limits.silent(), proof)
+    try:
+        document, lacks = run_phase("certificate", work, limits)
+    except TimeoutError:
+        document, lacks = None, limits.lacking
     if document is not None and "bound" in document:
         proved = Fraction(document["bound"])
         if found.bound is not None and proved != found.bound:

@@ -10,6 +10,7 @@ import pytest
 
 from layoutopt import Graph, write_instance
 from layoutopt.generate.random_graphs import random_graph
+from layoutopt.network import CostNetwork, Network, write
 from tests.cli.conftest import Run
 from tests.faults.support import files, ran
 
@@ -85,6 +86,25 @@ def test_a_search_that_takes_all_memory_leaves_its_incumbent(tmp_path: Path) -> 
     assert found.code == 0, found.err
     document = json.loads(found.out)
     assert (document["status"], document["score"], document["bound"]) == ("optimal", 8, 8)
+
+
+def test_labels_are_written_without_memory_for_a_hash(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A solution is not lost because the network is too large to be written for its hash."""
+
+    def large(_: Network) -> bytes:
+        raise MemoryError
+
+    net, path = CostNetwork("one"), tmp_path / "one.json"
+    net.node("a", net.domain(2), [2, 1])
+    write(net, path)
+    monkeypatch.setattr("layoutopt.network.certify.json_bytes", large)
+    for command in ("solve", "compare"):
+        found = run(command, path, "--json", "-", "--quiet")
+        document = json.loads(found.out)
+        own = document[0] if command == "compare" else document
+        assert (own["network_hash"], own["objective"]) == (None, 1)
 
 
 @pytest.mark.parametrize("command", ["solve", "compare", "explain", "convert"])

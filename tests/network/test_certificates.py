@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -405,6 +406,28 @@ def test_solutions_have_certificates_when_asked() -> None:
         check_certificate(other, found.certificate)
     with pytest.raises(InputError, match="not a certificate of a cost network"):
         check_certificate(network, found.certificate | {"problem": "unwinding"})
+
+
+def test_answers_stay_without_time_or_memory_for_certificates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A certificate that takes too long after Ctrl-C, or too much memory, is left out."""
+
+    def slow(_: Network) -> bytes:
+        limits.interrupt.set()
+        for _ in range(60):
+            time.sleep(0.05)
+        raise AssertionError
+
+    def large(_: Network) -> bytes:
+        raise MemoryError
+
+    for written, lacks in ((slow, "time (interrupted)"), (large, "memory")):
+        monkeypatch.setattr(certifying, "json_bytes", written)
+        limits = Limits()
+        found = solve(draw(3), limits, certificate=True)
+        assert found.objective == solve(draw(3)).objective
+        assert (found.certificate, found.uncertified) == (None, f"not enough {lacks}")
 
 
 def _forbidding() -> Network:
