@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable, Iterator
 from math import inf, prod
 
 import numpy as np
 import pytest
 
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, limited
 from layoutopt.network import Network
 from layoutopt.network.builder import CostRows as Given
 from layoutopt.network.costs import reductions
@@ -236,6 +237,25 @@ def test_what_goldstein_takes_is_taken(monkeypatch: pytest.MonkeyPatch, wide: in
                 rivals = [j for j in work.labels(u) if j != i and own[j] <= own[i]]
                 assert all(worst(work, u, i, j) > 0 for j in rivals)
     assert taken > 100
+
+
+def test_wide_nodes_take_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs of ten labels are ruled out by arrays, in a share of the time, which is reported."""
+    draw, phases, shares = random.Random(0), list[str](), list[float]()
+    costs = [[draw.randrange(99) for _ in range(10)] for _ in range(8)]
+    table = [[draw.randrange(999) for _ in range(10)] for _ in range(10)]
+    work = work_on(costs, [(u, v, table) for u, v in itertools.combinations(range(8), 2)])
+
+    def timed(own: Work, nodes: list[int], limits: Limits) -> list[int]:
+        shares.append(limits.left / 1000)
+        return dominate(own, nodes, limits)
+
+    monkeypatch.setattr(reductions, "dominate", timed)
+    monkeypatch.setattr(reductions, "_change", lambda *_: pytest.fail("one by one"))
+    reduce(work, limited(1000, progress=lambda message: phases.append(message.phase)))
+    assert phases == ["reductions"]
+    assert len(shares) == 1
+    assert shares[0] < 0.5
 
 
 Edge = tuple[int, int, Given]

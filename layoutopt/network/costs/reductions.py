@@ -104,8 +104,10 @@ Moves: TypeAlias = dict[tuple[int, int, int], tuple[int, int, dict[int, Cost]]]
 finite, how many are infinite, and each one's share."""
 
 
-WIDE = 24
+WIDE = 8
 """Nodes of more labels have pairs of them ruled out by arrays before one by one is looked at."""
+
+SHARE = 0.2  # share of the time left that looking for dominated labels gets
 
 
 def dominate(work: Work, nodes: Iterable[int], limits: Limits | None = None) -> list[int]:
@@ -300,9 +302,10 @@ def reduce(work: Work, limits: Limits) -> None:
             work.below += least[id(table)]
         return
     touched = work.left()
+    limits.report("reductions")
     while touched and not limits.over:
         apply(work, limits, touched)
-        touched = dominate(work, touched, limits)
+        touched = dominate(work, touched, limits.within(SHARE * limits.left))
 
 
 def apply(work: Work, limits: Limits, nodes: Iterable[int]) -> None:
