@@ -9,8 +9,9 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from layoutopt.base.errors import InputError, needed
+from layoutopt.base.errors import InputError, errors_at, needed
 from layoutopt.base.files import named, read_bytes, written
+from layoutopt.base.limits import require
 from layoutopt.conversion.shapes import onnx as onnx
 from layoutopt.graphs.ops import Array
 
@@ -18,6 +19,10 @@ Message = TypeVar("Message")
 
 SMALL = 1024
 """Tensors of up to so many elements keep their data, which may be shapes or axes."""
+
+PARSED = 2
+"""A file that cannot be parsed may be whole if fewer bytes of memory are free than so many times
+its own."""
 
 DATA_FIELDS = (
     *("raw_data", "float_data", "int32_data", "int64_data"),
@@ -44,7 +49,10 @@ def parse_model(path: str | Path) -> onnx.ModelProto:
     model: onnx.ModelProto = onnx.ModelProto()
     try:
         model.ParseFromString(raw)
-    except Exception:  # protobuf's own error class has no types
+    except Exception:  # protobuf's own error class has no types, nor another one for memory
+        del model
+        with errors_at(file=str(path)):
+            require(PARSED * len(raw), "reading the model")
         raise InputError("is no ONNX model, or only part of one", file=str(path)) from None
     if not _has_texts(model):
         raise InputError("is no ONNX model: a text in it is not UTF-8", file=str(path))
@@ -269,6 +277,8 @@ def load(path: str | Path) -> LoadedModel:
                 onnx.external_data_helper.load_external_data_for_tensor(tensor, str(path.parent))
                 tensor.ClearField("external_data")
                 tensor.data_location = tensor.DEFAULT
+    except MemoryError:
+        raise
     except Exception as error:  # validation errors of its own, and those of the system
         reason = " ".join(str(error).split())
         raise InputError(f"its weights cannot be read ({reason})", file=str(path)) from None

@@ -15,6 +15,7 @@ import pytest
 from onnx import NodeProto, TensorProto, helper
 
 import layoutopt
+from layoutopt.base import limits
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.shapes import infer
@@ -48,6 +49,17 @@ def test_bytes_that_are_no_model(raw: bytes, tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(raw)
     assert refused(path).startswith("is no ONNX model")
+
+
+def test_models_that_do_not_fit_into_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Protobuf does not tell lack of memory from a wrong file; free memory does."""
+    path = tmp_path / "net.onnx"
+    path.write_bytes(bytes(3 * 2**20))
+    assert refused(path).startswith("is no ONNX model")
+    monkeypatch.setattr(limits, "available_memory", lambda: 2**20)
+    assert refused(path).startswith("reading the model needs about 0.00586 GiB")
 
 
 def test_truncated_model(tmp_path: Path) -> None:
