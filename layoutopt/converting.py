@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutopt.base.deadline import grace, run_with_timeout
+from layoutopt.base.deadline import SECURED_ENDS, grace, run_with_timeout
 from layoutopt.base.errors import InputError, OptionError, SizeError
 from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
 from layoutopt.conversion.backends import backend_named
@@ -114,17 +114,13 @@ def convert(
 def _in_time(model: Model | str | Path, wanted: _Wanted, limits: Limits) -> ConversionResult:
     """Read and convert a network; if time runs out, return the best network found."""
     last = limits.deadline + grace(limits)
-
-    def over() -> bool:
-        return time.monotonic() >= last
-
     try:
         limits.report("reading")
         read = partial(load, model) if isinstance(model, str | Path) else partial(loaded, model)
-        given = run_with_timeout(read, over)
+        given = run_with_timeout(read, lambda: time.monotonic() >= last)
         call = _Call(given, wanted, limits)
         try:
-            return run_with_timeout(call.result, over)
+            return run_with_timeout(call.result, lambda: time.monotonic() >= min(last, call.last))
         except TimeoutError:
             return call.early()
     except InputError as error:
@@ -182,6 +178,12 @@ class _Call:
         self.times = PhaseTimes(limits.started, PHASES)
         self.trial: _Trial | None = None
 
+    @property
+    def last(self) -> float:
+        """The ``time.monotonic()`` at which Ctrl-C ends what follows a conversion."""
+        secured = self.trial is not None and self.trial.sound is not None
+        return self.limits.interrupt.at + SECURED_ENDS if secured else math.inf
+
     def result(self) -> ConversionResult:
         """Convert the network, and run the requested comparisons."""
         self.limits.report("simplifying")
@@ -192,6 +194,10 @@ class _Call:
         except Exception as error:  # a defect of this package; the user keeps the network
             why = f"{KEPT}: reading it failed ({type(error).__name__}: {error}), {DEFECT}"
             return self._kept(why, Stopped.FINISHED)
+        with interruptible(self.limits):
+            return self._compared(ready)
+
+    def _compared(self, ready: _Ready) -> ConversionResult:
         trial, attempt, found = self._converted(ready)
         if self.wanted.better(trial.given_cost(attempt.conversion), attempt.conversion):
             # not optimal, as nodes were copied for readers
@@ -215,7 +221,7 @@ class _Call:
         for asked in (self.wanted.desired, self.wanted.costs):
             if isinstance(asked, Desired | OpCosts):
                 asked.refuse_unknown(names)
-        found = soundest(trial.source.ops, trial.attempt, lambda: self.limits.left == 0)
+        found = soundest(trial.source.ops, trial.attempt, lambda: self.limits.over)
         attempt = found.attempt or trial.unconverted(found.error)
         trial.sound = attempt
         trial.notes = [*_notes(found, trial.source.ops, self.wanted.asks), *trial.notes]
@@ -232,7 +238,8 @@ class _Call:
         """
         trial = self.trial
         if trial is not None and trial.sound is not None:
-            trial.notes.append("time ran out before the requested comparisons")
+            why = "interrupted" if self.limits.interrupt.is_set() else "time ran out"
+            trial.notes.append(f"{why} before the requested comparisons")
             return self._whole(trial, trial.sound, {}, {})
         if self.wanted.asks:
             raise TimeoutError
@@ -409,18 +416,17 @@ class _Trial:
     def conversion(self, solver: str, written: Collection[str]) -> Conversion:
         """Return the conversion of the network's graph by a solver."""
         wanted = self.wanted
-        with interruptible(self.limits):
-            return convert_graph(
-                self.source.graph,
-                desired=wanted.desired,
-                costs=wanted.costs,
-                objective=wanted.objective,
-                solver=solver,
-                free_io=wanted.free_io,
-                microsoft=wanted.microsoft,
-                written=written,
-                limits=self.limits,
-            )
+        return convert_graph(
+            self.source.graph,
+            desired=wanted.desired,
+            costs=wanted.costs,
+            objective=wanted.objective,
+            solver=solver,
+            free_io=wanted.free_io,
+            microsoft=wanted.microsoft,
+            written=written,
+            limits=self.limits,
+        )
 
     def unconverted(self, error: Unsound | None) -> Attempt:
         """Return the given network."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from onnx.reference import ReferenceEvaluator
 import layoutopt
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import read_bytes
+from layoutopt.base.limits import Progress
 from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.verify import verify
 from layoutopt.onnx.protobuf import copied, load, parse_model, write_proto
@@ -231,6 +233,18 @@ def test_time_that_ends_late(
     result = layoutopt.convert(network(BETWEEN), time_limit=1.0, **more)
     assert (result.status, result.after.transforms) == ("optimal", 1)
     assert "time ran out before the requested comparisons" in result.notes[-1]
+
+
+@pytest.mark.parametrize("phase", ["writing", "running both networks", "asking other optimisers"])
+def test_ctrl_c_after_the_proof(phase: str) -> None:
+    """A network whose layouts are proved is returned, as when time runs out."""
+
+    def interrupt(message: Progress) -> None:
+        if message.phase == phase:
+            signal.raise_signal(signal.SIGINT)
+
+    result = layoutopt.convert(network(BETWEEN), progress=interrupt, check=True, peers=True)
+    assert (result.status, result.after.transforms) == ("optimal", 1)
 
 
 WRONG = {
