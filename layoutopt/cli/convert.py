@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from layoutopt.base.errors import InputError, printable
 from layoutopt.cli import options
 from layoutopt.cli.options import OutputFiles, flag, option
-from layoutopt.cli.streams import STDOUT_NAME, all_done, reserved_stdout, saved, shown
+from layoutopt.cli.streams import STDOUT_NAME, all_done, note, reserved_stdout, saved, shown
 
 if TYPE_CHECKING:
     from layoutopt.onnx.result import ConversionResult
@@ -152,7 +152,9 @@ def command(
     result = replace(result, seconds={} if no_seconds else times)
     makers = {
         "--json": lambda: encode_lines(document(result, model, output)),
-        "--certificate": lambda: _certificate(result, how.arguments(), options.left(time_limit)),
+        "--certificate": lambda: _certificate(
+            result, how.arguments(), options.left(time_limit), certificate
+        ),
     }
     with all_done() as attempt:
         if str(output) == "-":
@@ -174,12 +176,20 @@ def _model_file(path: Path | None) -> Path | None:
 
 
 def _certificate(
-    result: ConversionResult, arguments: dict[str, Any], time_limit: float | None
-) -> bytes:
-    from layoutopt.base.limits import limited
+    result: ConversionResult,
+    arguments: dict[str, Any],
+    time_limit: float | None,
+    path: Path | None,
+) -> bytes | None:
+    """Return a result's certificate; or print that time ran out before ops were converted."""
+    from layoutopt.base.limits import Stopped, limited
     from layoutopt.certify.conversion import Asked, certify
     from layoutopt.io.certificate import certificate_bytes
 
+    if result.partial and result.stopped is not Stopped.FINISHED:
+        why = f"not all ops were converted ({result.stopped})"
+        note(f"layoutopt: {path}: no certificate is written: {why}")
+        return None
     costs = arguments["costs"] and arguments["costs"].read_text("utf-8-sig")
     question = Asked(",".join(result.objectives), **{**arguments, "costs": costs})
     with reserved_stdout():

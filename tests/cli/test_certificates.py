@@ -62,3 +62,18 @@ def test_checking_ends_in_time(
     wrong = run(*asked, -1)
     assert (wrong.code, wrong.out) == (2, "")
     assert "--time-limit -1.0: must be" in wrong.err
+
+
+def test_conversions_that_end_early_have_no_certificate(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The given network is the answer, and there is nothing to prove of it."""
+
+    def late(*_: object, **__: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr("layoutopt.converting.convert_graph", late)
+    path, model = tmp_path / "c.json", INSTANCES / "conversion" / "residual.onnx"
+    ran = run("convert", model, "--certificate", path, "-q")
+    why = "no certificate is written: not all ops were converted (time limit)"
+    assert (ran.code, ran.err) == (0, f"layoutopt: {path}: {why}\n")
