@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import tempfile
@@ -391,11 +392,15 @@ class DaskCluster(JobExecutor):
 
     def close(self) -> None:
         """Cancel remaining jobs, end the processes of all workers, and disconnect."""
+        log = logging.getLogger("distributed.client")
+        level = log.level
+        log.setLevel(logging.CRITICAL)  # if the cluster has gone, it would print tracebacks
         self.client.cancel(list(self.pending))
-        with suppress(OSError):  # the cluster may have gone
+        with suppress(OSError):
             if self.client.status == "running":
                 self.client.run(_end_worker_pool, on_error="ignore")
         self.client.close()
+        log.setLevel(level)
 
 
 def _client(address: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import time
@@ -137,7 +138,8 @@ class Client:
         self.cancelled += jobs
 
     def close(self) -> None:
-        """Leave the cluster."""
+        """Leave the cluster, with an error if it has gone."""
+        logging.getLogger("distributed.client").error("it has gone")
 
 
 def cluster(client: Client) -> DaskCluster:
@@ -181,8 +183,11 @@ def test_a_job_that_a_cluster_lost_is_a_row() -> None:
     assert (outcome.row.status, outcome.row.error) == ("failed", "KilledWorker: died three times")
 
 
-def test_what_is_left_is_cancelled() -> None:
-    """At the end the cluster is told of jobs that are not over, and of no others."""
+def test_what_is_left_is_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+    """At the end the cluster is told of jobs that are not over, and of no others.
+
+    Dask's own errors about a cluster that has gone are not printed.
+    """
     client = Client("pending", [])
     executor = cluster(client)
     for _ in range(3):
@@ -190,3 +195,4 @@ def test_what_is_left_is_cancelled() -> None:
     client.jobs[1].end()
     executor.close()
     assert set(client.cancelled) == {client.jobs[0], client.jobs[2]}
+    assert caplog.messages == []
