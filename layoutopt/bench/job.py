@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from layoutopt.base.deadline import left_running
-from layoutopt.base.errors import LayoutoptError, SizeError
+from layoutopt.base.errors import InputError, LayoutoptError, SizeError
 from layoutopt.base.files import encode
 from layoutopt.base.limits import Stopped, Trace
+from layoutopt.base.numbers import MAX_EXPONENT, SUM_DIGITS, exact_decimal
 from layoutopt.base.result import UnwindingResult
 from layoutopt.bench.row import FAILED, Row
 
@@ -312,7 +313,7 @@ def _result(graph: Any, solve: Solve, trace: Trace) -> UnwindingResult | Solutio
     return unwind(graph, solve.solver, progress=trace, **how)
 
 
-FINE = Context(prec=20)  # digits of numbers without finite decimals
+FINE = Context(prec=20, Emin=19 - MAX_EXPONENT)  # of numbers without finite decimals
 
 
 def _answered(row: Row, result: UnwindingResult | Solution, trace: Trace) -> Row:
@@ -345,7 +346,10 @@ def _decimal(value: Fraction | int | None, sign: int) -> Decimal | None:
     if value is None:
         return None
     exact = sign * Fraction(value)
-    return FINE.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    try:
+        return exact_decimal(exact, SUM_DIGITS)
+    except InputError:
+        return FINE.divide(Decimal(exact.numerator), Decimal(exact.denominator))
 
 
 def reason(error: Exception) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ import msgspec
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import encode_lines
 from layoutopt.base.limits import Point
-from layoutopt.base.numbers import number, ratio
+from layoutopt.base.numbers import SUM_DIGITS, exact_decimal, number, ratio
 from layoutopt.base.result import Result, Status
 from layoutopt.base.table import Table
 
@@ -100,7 +100,7 @@ def row_of(values: Sequence[Any]) -> Row:
     for name in (*JSON, *DECIMAL):
         try:
             members[name] = _read(name, members[name])
-        except (msgspec.MsgspecError, TypeError, InvalidOperation, RecursionError):
+        except (msgspec.MsgspecError, InputError, TypeError, RecursionError):
             raise InputError(f"a row holds no {name}, but {members[name]!r}") from None
     try:
         row = msgspec.convert(members, Row)
@@ -117,10 +117,7 @@ def row_of(values: Sequence[Any]) -> Row:
 def _read(name: str, value: Any) -> Any:
     if name in JSON:
         return msgspec.json.decode(value, type=JSON[name])
-    number = None if value is None else Decimal(value)
-    if number is not None and not number.is_finite():
-        raise TypeError
-    return number
+    return None if value is None else exact_decimal(value, SUM_DIGITS)
 
 
 def select(rows: Sequence[Row], **patterns: Sequence[str]) -> list[Row]:

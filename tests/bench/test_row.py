@@ -5,8 +5,9 @@ import io
 import json
 from decimal import Decimal
 
-from layoutopt.bench.row import to_csv, to_json, to_markdown
+from layoutopt.bench.row import COLUMNS, row_of, to_csv, to_json, to_markdown, written
 from tests.bench.support import failed, row
+from tests.support import refused
 
 ROWS = [row(instance="a,b", bound=Decimal("12.50")), failed(solver="mip", peak_bytes=None)]
 
@@ -39,3 +40,11 @@ def test_markdown_is_a_table() -> None:
     assert rule.count("---") == 8
     assert first == "| a\\|b | auto | optimal | 12 | 12 | 0 | 0.250 | 1,024 |"
     assert second == "| figures/call | mip | failed | - | - | - | 0.250 | - |"
+
+
+def test_scores_are_decimals_of_few_digits() -> None:
+    """Exponents whose digits would fill the memory are refused, as numbers of files are."""
+    values = {name: written(name, getattr(ROWS[0], name)) for name in COLUMNS}
+    for score in ("1e999999", "1e-999999", "nan", "x"):
+        with refused(f"a row holds no score, but {score!r}"):
+            row_of([*(values | {"score": score}).values()])
