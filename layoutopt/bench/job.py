@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from layoutopt.base.deadline import left_running
 from layoutopt.base.errors import InputError, LayoutoptError, SizeError
-from layoutopt.base.files import encode
+from layoutopt.base.files import encode, read_bytes
 from layoutopt.base.limits import Stopped, Trace
 from layoutopt.base.numbers import MAX_EXPONENT, SUM_DIGITS, exact_decimal
 from layoutopt.base.result import UnwindingResult
@@ -107,10 +107,23 @@ def identity(source: InstanceSource, version: str) -> str:
     if source.family:
         given: object = [source.family, source.settings]
     else:
-        files += [source.path, source.attractions]
+        files += [source.path, source.attractions, *_weights(Path(source.path))]
         given = [Path(source.path).suffixes[-2:], source.dims, source.training]
     contents = [_content(file) for file in files]
     return hashlib.sha256(encode([version, given, contents])).hexdigest()
+
+
+PLACE = re.compile(rb"\n\x08location\x12([\x01-\x7f])(?=([^\0]{1,127}))")
+"""The name of a file of weights in a model's file: its length, and the bytes that begin with it."""
+
+
+def _weights(path: Path) -> list[str]:
+    """Return the files of weights to which an ONNX model refers, without parsing it."""
+    with suppress(InputError):
+        raw = read_bytes(path) if ".onnx" in path.suffixes else b""
+        names = {found[2][: found[1][0]] for found in PLACE.finditer(raw)}
+        return [str(path.parent / os.fsdecode(name)) for name in sorted(names)]
+    return []
 
 
 def _content(file: str) -> str:

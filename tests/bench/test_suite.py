@@ -4,13 +4,16 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from layoutopt.bench.job import InstanceSource, Solve, document_hash, identity, load
 from layoutopt.bench.suite import read_suite
 from layoutopt.generate.families import generate
 from layoutopt.io.instance import write_instance
+from layoutopt.onnx.protobuf import write_proto
 from tests.bench.support import pair_graph
+from tests.onnx.networks import model, node
 from tests.support import refused
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -147,6 +150,18 @@ def test_the_identity_of_a_file_is_its_content(tmp_path: Path) -> None:
     write_instance(pair_graph(value=7), c.path)
     others |= {identity(c, "1"), identity(InstanceSource("a", a.path, training="adam"), "1")}
     assert len(others | {identity(a, "1")}) == 5
+
+
+def test_the_identity_of_a_model_is_also_that_of_its_weights(tmp_path: Path) -> None:
+    """Files of weights beside a model enter by their content, which may be sizes of tensors."""
+    network = model([node("Add", "x w")], {"x": (2, 3)}, constants={"w": np.ones((2, 3))})
+    path = tmp_path / "net.onnx"
+    write_proto(network, path, outside=["w"])
+    source = InstanceSource("net", str(path))
+    before = identity(source, "1")
+    assert identity(source, "1") == before
+    (tmp_path / "net.onnx.data").write_bytes(bytes(24))
+    assert identity(source, "1") != before
 
 
 def test_the_identity_of_a_family_is_its_settings() -> None:
