@@ -317,7 +317,8 @@ def limited(
 def interruptible(limits: Limits) -> Iterator[None]:
     """Turn a first Ctrl-C into a request to stop; a second one raises KeyboardInterrupt.
 
-    The request is passed on to enclosing calls.  Only the main thread can do this.
+    The request is passed on to enclosing calls.  Only the main thread can do this.  Where Ctrl-C is
+    ignored, only other signals make the request.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -333,17 +334,22 @@ def interruptible(limits: Limits) -> Iterator[None]:
 
 
 class _Stop:
-    """Handler of a first Ctrl-C."""
+    """Handler of a first Ctrl-C, or of another signal that is to stop the computation."""
 
     def __init__(self, limits: Limits, before: object) -> None:
         self.limits, self.before = limits, before
 
-    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
         handler: Any = self
+        while isinstance(handler, _Stop):
+            handler = handler.before
+        if number == signal.SIGINT and handler == signal.SIG_IGN:
+            return
+        signal.signal(signal.SIGINT, handler)
+        handler = self
         while isinstance(handler, _Stop):
             handler.limits.interrupt.set()
             handler = handler.before
-        signal.signal(signal.SIGINT, handler)
 
 
 RESERVE = 128 * 2**20  # searches stop if fewer bytes are free; the rest is needed for the result

@@ -54,7 +54,7 @@ def heard() -> Iterator[list[int]]:
         handler = signal.getsignal(signal.SIGINT)
         if not callable(handler):
             raise KeyboardInterrupt
-        handler(signal.SIGINT, frame)
+        handler(number, frame)
 
     numbers = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
     before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}

@@ -26,6 +26,7 @@ from layoutopt.base.deadline import (
 )
 from layoutopt.base.limits import Limits, Progress, Stopped, SumOfParts, interruptible
 from layoutopt.base.result import Result
+from layoutopt.cli.main import heard
 
 # Limits, progress and results, each alone
 
@@ -125,6 +126,20 @@ def test_ctrl_c(parts: int) -> None:
     with pytest.raises(KeyboardInterrupt) if parts < 2 else nullcontext():
         interrupted_twice()
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_that_is_ignored() -> None:
+    """In the background of a script it stays ignored; other signals still stop what is computed."""
+    before, limits = signal.signal(signal.SIGINT, signal.SIG_IGN), Limits()
+    try:
+        with heard(), interruptible(Limits()), interruptible(limits):
+            signal.raise_signal(signal.SIGINT)
+            assert not limits.interrupt.is_set()
+            signal.raise_signal(signal.SIGTERM)
+            assert limits.interrupt.is_set()
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_without_ctrl_c() -> None:
