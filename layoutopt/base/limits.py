@@ -336,20 +336,16 @@ def interruptible(limits: Limits) -> Iterator[None]:
 class _Stop:
     """Handler of a first Ctrl-C, or of another signal that is to stop the computation."""
 
-    def __init__(self, limits: Limits, before: object) -> None:
-        self.limits, self.before = limits, before
+    def __init__(self, limits: Limits, before: Any) -> None:
+        outer = before if isinstance(before, _Stop) else None
+        self.interrupts: list[Interrupt] = [limits.interrupt, *(outer.interrupts if outer else ())]
+        self.first: Any = outer.first if outer else before  # handler before all of them
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
-        handler: Any = self
-        while isinstance(handler, _Stop):
-            handler = handler.before
-        if number == signal.SIGINT and handler == signal.SIG_IGN:
-            return
-        signal.signal(signal.SIGINT, handler)
-        handler = self
-        while isinstance(handler, _Stop):
-            handler.limits.interrupt.set()
-            handler = handler.before
+        if number != signal.SIGINT or self.first != signal.SIG_IGN:
+            for interrupt in self.interrupts:
+                interrupt.set()
+            signal.signal(signal.SIGINT, self.first)
 
 
 RESERVE = 128 * 2**20  # searches stop if fewer bytes are free; the rest is needed for the result
