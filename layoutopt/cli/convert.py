@@ -152,9 +152,7 @@ def command(
     result = replace(result, seconds={} if no_seconds else times)
     makers = {
         "--json": lambda: encode_lines(document(result, model, output)),
-        "--certificate": lambda: _certificate(
-            result, how.arguments(), options.left(time_limit), certificate
-        ),
+        "--certificate": lambda: _certificate(result, how.arguments(), options.left(time_limit)),
     }
     with all_done() as attempt:
         if str(output) == "-":
@@ -176,20 +174,16 @@ def _model_file(path: Path | None) -> Path | None:
 
 
 def _certificate(
-    result: ConversionResult,
-    arguments: dict[str, Any],
-    time_limit: float | None,
-    path: Path | None,
+    result: ConversionResult, arguments: dict[str, Any], time_limit: float | None
 ) -> bytes | None:
-    """Return a result's certificate; or print that time ran out before ops were converted."""
-    from layoutopt.base.limits import Stopped, limited
+    if result.partial and result.stopped != "finished":
+        why = f"not all ops were converted ({result.stopped})"
+        note(f"layoutopt: {result.source.name}: no certificate is written: {why}")
+        return None
+    from layoutopt.base.limits import limited
     from layoutopt.certify.conversion import Asked, certify
     from layoutopt.io.certificate import certificate_bytes
 
-    if result.partial and result.stopped is not Stopped.FINISHED:
-        why = f"not all ops were converted ({result.stopped})"
-        note(f"layoutopt: {path}: no certificate is written: {why}")
-        return None
     costs = arguments["costs"] and arguments["costs"].read_text("utf-8-sig")
     question = Asked(",".join(result.objectives), **{**arguments, "costs": costs})
     with reserved_stdout():
