@@ -14,6 +14,7 @@ which grows while labellings have some and falls while they have none (Gendreau,
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from math import inf
 from random import Random
@@ -55,6 +56,19 @@ def polish(work: Work, labels: list[int], limits: Limits) -> list[int]:
             trial.restore(found)
             labels, before, value = found, value, work.value(found)
             quiet = 0 if value < before else quiet
+    return labels
+
+
+def descend(work: Work, labels: list[int]) -> list[int]:
+    """Change one node of what is left at a time as long as that costs less; return the labels."""
+    labels, queue = list(labels), OrderedDict.fromkeys(work.left())
+    while queue:
+        u, _ = queue.popitem(last=False)
+        reply = work.reply(u, labels)
+        best = min(reply)
+        if best < reply[labels[u]]:
+            labels[u] = reply.index(best)
+            queue.update(dict.fromkeys(work.near[u]))
     return labels
 
 

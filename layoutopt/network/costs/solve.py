@@ -15,7 +15,13 @@ import numpy as np
 from layoutopt.base.errors import InputError, InternalError, SizeError
 from layoutopt.base.limits import Limits, Stopped, SumOfParts, Unlimited, available_memory
 from layoutopt.network.costs.fixing import forbid, outlook, tighten
-from layoutopt.network.costs.local_search import Neighbourhoods, part_of, polish, tabu_search
+from layoutopt.network.costs.local_search import (
+    Neighbourhoods,
+    descend,
+    part_of,
+    polish,
+    tabu_search,
+)
 from layoutopt.network.costs.reductions import (
     NEVER,
     apply,
@@ -83,6 +89,9 @@ SCALE = 720720
 SCALED = 2**50  # scaled costs of a part add up to about this, or less
 
 BRANCHING = 2**30  # bytes of memory that must be available for branching
+
+WRITING = 6e-6
+"""Seconds that writing a programme takes for each pair of labels."""
 
 CELLS, MOST_CELLS = 50_000, 200_000
 """Most entries of tables that an LP solver relaxes, before dual ascent and after it."""
@@ -250,7 +259,14 @@ def _worth(work: Work, labels: list[int] | None) -> int | None:
 
 
 def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
-    """Approach the linear relaxation by dual ascent, unless it is solved, and go on."""
+    """Approach the linear relaxation by dual ascent, unless it is solved, and go on.
+
+    Where time is limited there is a labelling before that, unless haste leads into a dead end.
+    """
+    hasty = None
+    if limits.left < inf and _better(part, start) is None:
+        hasty = construct(part, limits.within(0))
+    start = start if hasty is None else descend(part, hasty)
     small = part.cells() <= CELLS
     if small and (found := _relaxed(part, limits, start)) is not None:
         return found
@@ -265,6 +281,7 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
         return inf if best is None else part.value(best) - part.constant
 
     worth = inf if best is None else part.value(best) - part.constant
+    limits.report("dual ascent", _worth(part, best), part.bound())
     try:
         ascent = RowAscent(part, PricedRows([], [], [], [], [], []), limits)
     except TimeoutError:
@@ -386,8 +403,10 @@ def rebuild(work: Work, labels: list[int], limits: Limits) -> list[int]:
 
 
 def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
-    """Search by branching and CP-SAT in turns."""
+    """Search by branching and CP-SAT in turns, if there is time to write a programme."""
     limits.report("search", _worth(part, start), part.bound())
+    if limits.left < WRITING * part.cells():
+        return FoundLabels(_better(part, start), part.bound())
     from layoutopt.network.solvers.cpsat import solve_programme
 
     written, best, bound = write(part, sparse=True), _better(part, start), int(part.bound())

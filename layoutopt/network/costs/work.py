@@ -172,13 +172,18 @@ class Work:
         labels = {u: len(self.labels(u)) for u in self.left()}
         return sum(labels[u] * labels[v] for u in labels for v in self.near[u] if u < v)
 
+    def reply(self, u: int, labels: Sequence[int]) -> list[Cost]:
+        """Return what each label of a node costs beside its neighbours' labels."""
+        reply = list(self.costs[u])
+        for v, table in self.near[u].items():
+            at = labels[v]
+            reply = [cost + row[at] for cost, row in zip(reply, table, strict=True)]
+        return reply
+
     def restore(self, labels: list[int]) -> None:
         """Fill in the labels of nodes that have left: the last first, each its best reply."""
         for u in reversed(self.order):
-            reply = list(self.costs[u])
-            for v, table in self.near[u].items():
-                at = labels[v]
-                reply = [cost + row[at] for cost, row in zip(reply, table, strict=True)]
+            reply = self.reply(u, labels)
             labels[u] = reply.index(min(reply))
 
 

@@ -386,6 +386,15 @@ def test_no_time_leaves_a_labelling_and_a_bound(layouts: int) -> None:
     assert layouts == 2 or answer.status is Status.FEASIBLE
 
 
+def test_labels_come_before_bounds_in_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no time for an ascent that finds labels, and then for a search, there is a labelling."""
+    for name, value in (("CELLS", 0), ("MOST_CELLS", 0), ("WRITING", inf)):
+        monkeypatch.setattr(solve, name, value, raising=False)
+    monkeypatch.setattr(ascent.RowAscent, "run", lambda *_: None)
+    answer = solve_pbqp(network("dense", 60, 4).problem(), Limits(deadline=1e12))
+    assert (answer.status, answer.stopped) == (Status.FEASIBLE, Stopped.TIME_LIMIT)
+
+
 @pytest.mark.usefixtures("unreduced")
 @pytest.mark.parametrize("looks", [0, 1, 3, 10, 30, 100, 300])
 def test_time_is_up_anywhere(monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
