@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate, chain, pairwise
 from math import floor, inf
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
@@ -24,8 +25,8 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import ranges
 from layoutopt.network.components import colouring
 from layoutopt.network.costs.work import Work
-from layoutopt.network.network import span_sums
-from layoutopt.network.problem import Floats
+from layoutopt.network.network import Array, span_sums
+from layoutopt.network.problem import Floats, no_numbers
 from layoutopt.network.solvers.pairwise import Message, Relaxed
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -63,13 +64,21 @@ FEW, FIRST_LOOK = 5000, 10
 class PricedRows:
     """Rows ``sum of amounts <= room``."""
 
-    nodes: list[int]  # node of each item
-    amounts: list[list[int]]  # what the labels of its node use, 0 or more where they are left
-    begin: list[int]  # item `k` is in rows `begin[k] .. end[k] - 1`
-    end: list[int]
-    room: list[int]  # the most that may be used in each row, 0 or more
+    nodes: Array = field(default_factory=no_numbers)  # node of each item
+    # what the labels of its node use, of one item after the other, 0 or more where they are left
+    amounts: Array = field(default_factory=no_numbers)
+    sizes: Array = field(default_factory=no_numbers)  # how many labels that are
+    begin: Array = field(default_factory=no_numbers)  # item `k` is in rows `begin[k] .. end[k] - 1`
+    end: Array = field(default_factory=no_numbers)
+    room: list[int] = field(default_factory=list)  # most that may be used in each row, 0 or more
     # for each row its number in the network, and 1 for its upper limit, -1 for its lower one
-    source: list[tuple[int, int]]
+    source: list[tuple[int, int]] = field(default_factory=list)
+
+    def items(self) -> Iterator[tuple[int, list[int], int, int]]:
+        """Yield for each item its node, what labels use, its first row, and that after its last."""
+        amounts, ends = self.amounts.tolist(), accumulate(self.sizes.tolist(), initial=0)
+        own = (amounts[a:b] for a, b in pairwise(ends))
+        return zip(self.nodes.tolist(), own, self.begin.tolist(), self.end.tolist(), strict=True)
 
 
 @dataclass
@@ -245,18 +254,20 @@ class RowAscent:
     def _count(self, rows: PricedRows) -> None:
         """Write down what items use, for all of them and by node."""
         self.uses: list[list[tuple[int, int, Floats]]] = [[] for _ in self.nodes]
-        self.item_of = np.array([self.place[u] for u in rows.nodes], np.int64)
-        each = [np.zeros(0)]
-        for k, own, *span in zip(
-            self.item_of.tolist(), rows.amounts, rows.begin, rows.end, strict=True
-        ):
-            each.append(np.array([own[i] for i in self.labels[k]], np.float64))
-            self.uses[k].append((*span, each[-1]))
-        sizes = np.array([*map(len, each[1:])], np.int64)
-        self.amounts, self.first_amount = np.concatenate(each), np.cumsum(sizes) - sizes
+        self.item_of = np.array([self.place[u] for u in rows.nodes.tolist()], np.int64)
+        self.item_begin, self.item_end = rows.begin, rows.end
+        counts = np.array([*map(len, self.labels)], np.int64)
+        sizes, starts = counts[self.item_of], (np.cumsum(counts) - counts)[self.item_of]
+        self.first_amount = np.cumsum(sizes) - sizes
         self.item_at = ranges(self.begin[self.item_of], sizes)
         self.item = np.repeat(np.arange(len(sizes)), sizes)
-        self.item_begin, self.item_end = np.array(rows.begin, int), np.array(rows.end, int)
+        label = np.array([*chain(*self.labels)], np.int64)[ranges(starts, sizes)]
+        offset = np.cumsum(rows.sizes) - rows.sizes
+        self.amounts = rows.amounts[offset[self.item] + label].astype(np.float64)
+        at, size = self.first_amount.tolist(), sizes.tolist()
+        spans = (self.item_of.tolist(), rows.begin.tolist(), rows.end.tolist())
+        for k, begin, end, a, n in zip(*spans, at, size, strict=True):
+            self.uses[k].append((begin, end, self.amounts[a : a + n]))
         self.source = rows.source
         self.room = np.array(rows.room, np.float64)
         self.unit = np.maximum(self.room, 1.0)
@@ -279,6 +290,14 @@ class RowAscent:
                 rest = (second.table - to).min(axis=1)
                 first.heard()[: len(rest)] = rest - rest.min()
 
+    def least_used(self, limits: Limits) -> list[int]:
+        """Return a labelling: from labels that use least, each row divided by its limit, improved.
+
+        It keeps rows if the labels that use least do.
+        """
+        least = self._decoded(self._priced(NEVER / self.unit)).tolist()
+        return self._whole(self._improved(least, limits))
+
     def run(
         self,
         limits: Limits,
@@ -300,7 +319,7 @@ class RowAscent:
         serving = looking = 0.0
         order, draw = self._least_first(), Random(limits.seed)
         while not limits.over:
-            priced = self._priced()
+            priced = self._priced(self.prices)
             bound = self._passed(priced, limits)
             state = self._state()
             chosen = self._decoded(priced)
@@ -370,9 +389,9 @@ class RowAscent:
         for group, (moved, two) in zip(self.groups, state[1], strict=True):
             group.moved, group.to_second = moved, two
 
-    def _priced(self) -> Floats:
-        """Return what labels cost with what they use."""
-        sums = np.concatenate([[0.0], np.cumsum(self.prices)])
+    def _priced(self, prices: Floats) -> Floats:
+        """Return what labels cost with what they use, by prices of rows."""
+        sums = np.concatenate([[0.0], np.cumsum(prices)])
         each = sums[self.item_end] - sums[self.item_begin]
         priced = self.own.copy()
         np.add.at(priced, self.item_at, each[self.item] * self.amounts)
@@ -437,11 +456,10 @@ class RowAscent:
 
     def _least_first(self) -> list[int]:
         """Return nodes in an order of what they may use, over all rows together."""
-        most = [
-            sum((end - begin) * float(amounts.max()) for begin, end, amounts in uses)
-            for uses in self.uses
-        ]
-        return sorted(range(len(most)), key=most.__getitem__)
+        most = np.zeros(len(self.nodes))
+        each = np.maximum.reduceat(self.amounts, self.first_amount)
+        np.add.at(most, self.item_of, (self.item_end - self.item_begin) * each)
+        return sorted(range(len(most)), key=most.tolist().__getitem__)
 
     def _careful(self, priced: Floats, order: list[int], limits: Limits) -> list[int] | None:
         """Return a labelling that keeps rows: nodes one by one; ``None`` in a dead end.
@@ -452,8 +470,8 @@ class RowAscent:
         room, belief = self.room.copy(), self._heard(priced)
         chosen = [-1] * len(self.nodes)
         begins = self.begin.tolist()
-        for count, k in enumerate(order):
-            if count % 1000 == 0 and limits.over:
+        for k in order:
+            if limits.over:
                 return None
             own = belief[begins[k] : begins[k] + len(self.labels[k])]
             for begin, end, amounts in self.uses[k]:

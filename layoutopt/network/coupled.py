@@ -110,7 +110,8 @@ def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer
             raise InternalError("an allowed labelling contradicts infeasibility") from None
         return CostAnswer(infeasible=True)
     except TimeoutError:  # before there was a bound
-        pass
+        free = replace(solver.network, table_edges=no_pairs(), table_of=no_numbers(), tables=())
+        solver.reduced = work_of(free, Unlimited()), RowSet.of(free)
     if solver.best is None:
         solver.take_any()
     best, proof = solver.best, None
@@ -124,6 +125,8 @@ def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer
 
 class _Solver:
     """The state of one call."""
+
+    reduced: tuple[Work, RowSet]  # what reductions leave
 
     def __init__(self, network: Network, limits: Limits, start: Array | None) -> None:
         self.network, self.limits = network, limits
@@ -154,21 +157,28 @@ class _Solver:
         self.take(whole)
 
     def take_any(self) -> None:
-        """Take any allowed labelling: the cheapest labels, or what dual ascent soon finds.
+        """Take any allowed labelling: the cheapest labels, those that use least, or an ascent's.
 
-        Neither looks at tables.
+        None of these looks at tables.
         """
-        free = replace(self.network, table_edges=no_pairs(), table_of=no_numbers(), tables=())
-        work, limits = work_of(free, Unlimited()), Limits(time.monotonic() + ANY)
-        cheapest = [0] * len(self.network)
+        work, rows = self.reduced
+        cheapest = [0] * len(work.costs)
         for node in work.left():
+            work.near[node] = {}
             cheapest[node] = min(work.labels(node), key=work.costs[node].__getitem__)
-        work.restore(cheapest)
-        if self.take(cheapest):
+        self.take_restored(work, cheapest)
+        if self.best is not None:
             return
-        with suppress(TimeoutError, OverflowError):  # it ends with the first one that is taken
-            ascent = RowAscent(work, RowSet.of(free).one_sided(work), limits)
-            ascent.run(limits, lambda labels: -inf if self.take(labels) else inf, inf, ANY_STEPS)
+        with suppress(OverflowError):
+            ascent = RowAscent(work, rows.one_sided(work), Unlimited())
+
+            def offer(labels: list[int]) -> float:
+                self.take_restored(work, labels)
+                return inf if self.best is None else -inf  # it ends with the first one
+
+            limits = Limits(time.monotonic() + ANY)
+            if offer(ascent.least_used(limits)) == inf:
+                ascent.run(limits, offer, inf, ANY_STEPS)
 
     def run(self) -> int:
         """Solve the network, and return a bound.
@@ -180,9 +190,9 @@ class _Solver:
         settle(work, rows, self.limits)
         lost = self._free_parts(work, rows)
         self.limits = self.limits.restated(lambda x: x, lambda x: x - lost)
-        self.reduced = work.copy(), RowSet(rows.groups)
+        self.reduced = work.copy(), rows.copy()
         least = work.bound()
-        if not rows.groups:
+        if not rows.count:
             self.take_restored(work)
             self.log = work.log
             return least - lost
@@ -235,7 +245,7 @@ class _Solver:
             if work.cells() > SEARCHED:
                 self._rebuild(self.limits.turn(REBUILT))
             settle(work, rows, self.limits)
-            if not rows.groups:
+            if not rows.count:
                 return self._finish(work, bound)
             after = sum(map(len, map(work.labels, work.left())))
             slow = self.limits.left < left - self.limits.left  # no time for as much again
@@ -439,15 +449,15 @@ class _Solver:
             return
         work, rows = self.reduced
         if self.nearby is None:
-            groups = [group.nodes for group in rows.groups]
+            ends = np.cumsum([usage.rows for usage in self.network.usages])
+            groups = rows.groups(ends)
             self.nearby = Neighbourhoods(work, self.limits, groups, size=PART)
         labels, taken, better = list(self.best), time.monotonic(), False
-        count = sum(len(group.low) for group in rows.groups)
         while not limits.over and (around := self.nearby.next()):
             turn = limits.silent().turn(TURN)
             part = _Part(work, rows.part(labels, around), labels, around, turn)
             improved = part.improve()
-            size = OWN_CELLS + part.given.cells() + count
+            size = OWN_CELLS + part.given.cells() + rows.count
             limits.spend(TURN - turn.counted + size / SOLVED)
             if improved:
                 self.nearby.better()
@@ -489,10 +499,10 @@ class _Part(_Solver):
     def improve(self) -> bool:
         """Look for a better labelling; return whether there is one."""
         before = self.worth
-        work, rows = self.given.copy(), RowSet(self.rows.groups)
+        work, rows = self.given.copy(), self.rows.copy()
         try:
             settle(work, rows, self.limits)
-            if rows.groups:
+            if rows.count:
                 self._search(work, rows)
             else:
                 self._finish(work, work.bound())
@@ -657,7 +667,7 @@ class Branching:
             try:
                 for i in set(work.labels(u)).difference(labels):
                     part.forbid(u, i)
-                new = self._bounded(part, RowSet(branch.rows.groups), branch)
+                new = self._bounded(part, branch.rows.copy(), branch)
             except Infeasible:
                 new = None
                 refuted(part)
@@ -716,7 +726,7 @@ def by_use(work: Work, priced: PriceBound) -> Division | None:
     rows, sums = priced.rows, [0.0, *accumulate(priced.prices)]
     most: float = 0
     best: Division | None = None
-    for u, amounts, a, b in zip(rows.nodes, rows.amounts, rows.begin, rows.end, strict=True):
+    for u, amounts, a, b in rows.items():
         price = sums[b] - sums[a]
         if price <= 0 or work.gone[u]:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from math import inf
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import ranges
 from layoutopt.network.ascent import PricedRows
 from layoutopt.network.costs.reductions import apply, reduce
 from layoutopt.network.costs.work import Infeasible, Work, level
@@ -21,35 +23,52 @@ from layoutopt.network.solvers.programme import OPEN, Programme, coarse
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
-    """Rows over the same items, which stand in rows that follow each other."""
+class _Rows:
+    """Rows over items, each of which stands in rows that follow each other."""
 
-    nodes: list[int]  # node of each item
-    amounts: list[list[int]]  # what each label of its node uses
+    nodes: Array  # node of each item
+    amounts: Array  # what the labels of its node use, of one item after the other
+    sizes: Array  # how many labels that are
     begin: Array  # item `k` is in rows `begin[k] .. end[k] - 1`, one at least
     end: Array
     low: Array  # lower limit of each row; where there is none, one that nothing reaches
     high: Array  # upper limit
     number: Array  # number of each row in the network
 
+    @cached_property
+    def starts(self) -> Array:
+        """Where the amounts of each item begin."""
+        return np.asarray(np.cumsum(self.sizes) - self.sizes)
+
+    @cached_property
+    def _labels(self) -> tuple[list[int], Array]:
+        """The nodes of items, and the place of each amount's label among all labels of these."""
+        nodes, which = np.unique(self.nodes, return_inverse=True)
+        sizes = np.zeros(len(nodes), np.int64)
+        sizes[which] = self.sizes
+        return nodes.tolist(), ranges((np.cumsum(sizes) - sizes)[which], self.sizes)
+
     def ranges(self, work: Work) -> tuple[Array, Array]:
         """Return the least and the most that each item may use."""
-        least, most = [], []
-        for u, own in zip(self.nodes, self.amounts, strict=True):
-            left = own
-            if inf in work.costs[u]:
-                left = [x for x, cost in zip(own, work.costs[u], strict=True) if cost < inf]
-            least.append(min(left))
-            most.append(max(left))
-        kind = self.low.dtype
-        return np.array(least, kind), np.array(most, kind)
+        nodes, place = self._labels
+        left = np.array([cost < inf for u in nodes for cost in work.costs[u]], bool)[place]
+        least = np.where(left, self.amounts, self.amounts.max(initial=0))
+        most = np.where(left, self.amounts, self.amounts.min(initial=0))
+        return np.minimum.reduceat(least, self.starts), np.maximum.reduceat(most, self.starts)
 
-    def part(self, items: Array, rows: Array, paid: Array) -> _Group:
-        """Return some items in some rows, in which others use so much."""
+    def used(self, labels: Array) -> Array:
+        """Return what each item uses in a labelling."""
+        return np.asarray(self.amounts[self.starts + labels[self.nodes]])
+
+    def part(self, kept: Array | bool, rows: Array, paid: Array | int) -> _Rows:
+        """Return some items, if in any of some rows, in which others use so much."""
         begin, end = (np.searchsorted(rows, at) for at in (self.begin, self.end))
-        return _Group(
-            [self.nodes[k] for k in items.tolist()],
-            [self.amounts[k] for k in items.tolist()],
+        items = np.flatnonzero(kept & (begin < end))
+        sizes = self.sizes[items]
+        return _Rows(
+            self.nodes[items],
+            self.amounts[ranges(self.starts[items], sizes)],
+            sizes,
             begin[items],
             end[items],
             (self.low - paid)[rows],
@@ -80,142 +99,129 @@ class _Group:
 
 
 class RowSet:
-    """All rows of a network, by usages, beside a :class:`Work` of the same nodes and labels."""
+    """All rows of a network beside a :class:`Work` of the same nodes and labels."""
 
-    def __init__(self, groups: Sequence[_Group]) -> None:
-        self.groups = [group for group in groups if len(group.low)]
+    def __init__(self, rows: _Rows) -> None:
+        self.rows = rows
 
     @classmethod
     def of(cls, network: Network) -> RowSet:
-        """Return the rows of a network of closed domains."""
-        ends = [*accumulate([usage.rows for usage in network.usages], initial=0)]
+        """Return the rows of a network of closed domains, one usage after the other."""
+        ends = accumulate([usage.rows for usage in network.usages], initial=0)
         pairs = zip(network.usages, ends, strict=False)
-        return cls([_grouped(usage, network.sizes, first) for usage, first in pairs])
+        each = zip(*[_arrays(usage, network.sizes, first) for usage, first in pairs], strict=True)
+        return cls(_Rows(*map(np.concatenate, each)))
+
+    def copy(self) -> RowSet:
+        """Return the same rows, to be narrowed and simplified by themselves."""
+        return RowSet(self.rows)
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.rows.low)
+
+    def groups(self, ends: Array) -> list[list[int]]:
+        """Return the nodes of each usage; ``ends`` are where the rows of each one end."""
+        of = np.searchsorted(ends, self.rows.number[self.rows.begin], side="right")
+        return [self.rows.nodes[of == k].tolist() for k in np.unique(of)]
 
     @property
     def nodes(self) -> set[int]:
         """Nodes that rows count."""
-        return {u for group in self.groups for u in group.nodes}
+        return set(self.rows.nodes.tolist())
 
     def narrow(self, work: Work) -> list[int]:
         """Forbid labels that cannot hold together with any others; return their nodes.
 
         Raises ``Infeasible`` if a row cannot hold.
         """
-        touched: dict[int, None] = {}
-        again = True
-        while again:
+        rows, touched = self.rows, dict[int, None]()
+        while True:
+            least, most = rows.ranges(work)
+            down, up = rows.sums(least), rows.sums(most)
+            if (down > rows.high).any() or (up < rows.low).any():
+                raise Infeasible
+            top = least + rows.least_of(rows.high - down)
+            bottom = most - rows.least_of(up - rows.low)
             again = False
-            for group in self.groups:
-                found = _narrowed(group, work)
-                touched.update(dict.fromkeys(found))
-                again |= bool(found)
-        return list(touched)
+            for k in np.flatnonzero((most > top) | (least < bottom)).tolist():
+                u, own = int(rows.nodes[k]), rows.amounts[rows.starts[k] :][: rows.sizes[k]]
+                for i in np.flatnonzero((own < bottom[k]) | (own > top[k])).tolist():
+                    if work.costs[u][i] < inf:
+                        work.forbid(u, i)
+                        touched[u], again = None, True
+            if not again:
+                return list(touched)
 
     def simplify(self, work: Work) -> None:
         """Drop rows that hold anyway, and items that use the same whatever they choose."""
-        kept = []
-        for group in self.groups:
-            least, most = group.ranges(work)
-            down, up = group.sums(least), group.sums(most)
-            rows = np.flatnonzero((up > group.high) | (down < group.low))
-            begin, end = (np.searchsorted(rows, at) for at in (group.begin, group.end))
-            fixed = least == most
-            items = np.flatnonzero(~fixed & (begin < end))
-            kept.append(group.part(items, rows, group.sums(np.where(fixed, least, 0))))
-        self.groups = [group for group in kept if len(group.low)]
+        own = self.rows
+        least, most = own.ranges(work)
+        down, up = own.sums(least), own.sums(most)
+        rows = np.flatnonzero((up > own.high) | (down < own.low))
+        fixed = least == most
+        self.rows = own.part(~fixed, rows, own.sums(np.where(fixed, least, 0)))
 
     def part(self, labels: Sequence[int], nodes: Sequence[int]) -> RowSet:
-        """Return the rows of a few nodes, which are numbered anew, where all others keep labels."""
-        place = {u: k for k, u in enumerate(nodes)}
-        kept = []
-        for group in self.groups:
-            inside = np.isin(group.nodes, nodes)
-            items = np.flatnonzero(inside)
-            if not len(items):
-                continue
-            pairs = zip(group.nodes, group.amounts, strict=True)
-            used = np.array([amounts[labels[u]] for u, amounts in pairs], group.low.dtype)
-            paid = group.sums(np.where(inside, 0, used))
-            rows = np.flatnonzero(group.sums(inside.astype(group.low.dtype)) > 0)
-            own = group.part(items, rows, paid)
-            kept.append(replace(own, nodes=[place[u] for u in own.nodes]))
-        return RowSet(kept)
+        """Return the rows of a few nodes, ascending and numbered anew; all others keep labels."""
+        own = self.rows
+        inside = np.isin(own.nodes, nodes)
+        paid = own.sums(np.where(inside, 0, own.used(np.array(labels, np.int64))))
+        rows = np.flatnonzero(own.sums(inside.astype(own.low.dtype)) > 0)
+        kept = own.part(inside, rows, paid)
+        return RowSet(replace(kept, nodes=np.searchsorted(nodes, kept.nodes)))
 
     def hold(self, labels: Sequence[int]) -> bool:
         """Return whether a labelling keeps all rows."""
-        for group in self.groups:
-            pairs = zip(group.nodes, group.amounts, strict=True)
-            sums = group.sums(np.array([own[labels[u]] for u, own in pairs], group.low.dtype))
-            if (sums < group.low).any() or (sums > group.high).any():
-                return False
-        return True
+        sums = self.rows.sums(self.rows.used(np.array(labels, np.int64)))
+        return not ((sums < self.rows.low) | (sums > self.rows.high)).any()
 
     def one_sided(self, work: Work) -> PricedRows:
         """Return the rows as ``sum of amounts <= room``, all amounts 0 or more."""
-        found = PricedRows([], [], [], [], [], [])
-        for group in self.groups:
-            least, most = group.ranges(work)
-            down, up = group.sums(least), group.sums(most)
-            for side, room in ((1, group.high - down), (-1, up - group.low)):
-                if not (up - down > room).any():
-                    continue
-                first = len(found.room)
-                found.room.extend(room.tolist())
-                found.source.extend((number, side) for number in group.number.tolist())
-                found.nodes.extend(group.nodes)
-                found.begin.extend((first + group.begin).tolist())
-                found.end.extend((first + group.end).tolist())
-                from_ = (least if side > 0 else most).tolist()
-                found.amounts.extend(
-                    [side * (x - zero) for x in own]
-                    for own, zero in zip(group.amounts, from_, strict=True)
-                )
-        return found
+        own = self.rows
+        least, most = own.ranges(work)
+        down, up = own.sums(least), own.sums(most)
+        sides = []
+        for side, room, zero in (1, own.high - down, least), (-1, up - own.low, most):
+            amounts = side * (own.amounts - np.repeat(zero, own.sizes))
+            rows = np.flatnonzero(up - down > room)
+            sides.append(replace(own, amounts=amounts, high=room).part(True, rows, 0))
+        one, two = sides
+        upper, lower = one.number.tolist(), two.number.tolist()
+        return PricedRows(
+            nodes=np.concatenate([one.nodes, two.nodes]),
+            amounts=np.concatenate([one.amounts, two.amounts]),
+            sizes=np.concatenate([one.sizes, two.sizes]),
+            begin=np.concatenate([one.begin, two.begin + len(upper)]),
+            end=np.concatenate([one.end, two.end + len(upper)]),
+            room=[*one.high.tolist(), *two.high.tolist()],
+            source=[*((k, 1) for k in upper), *((k, -1) for k in lower)],
+        )
 
 
-def _grouped(usage: Usage, sizes: Array, first: int) -> _Group:
-    amounts = [[0] * int(sizes[u]) for u in usage.nodes.tolist()]
-    for (k, i), amount in zip(usage.at.tolist(), usage.amounts.tolist(), strict=True):
-        amounts[k][i] = amount
-    most = [max((abs(x) for x in own), default=0) for own in amounts]
-    free = 2 * sum(most) + 1
+def _arrays(usage: Usage, sizes: Array, first: int) -> tuple[Array, ...]:
+    """Return the rows of a usage, which follow ``first`` others, as :class:`_Rows` has them."""
+    own = sizes[usage.nodes]
+    starts = np.cumsum(own) - own
+    amounts = np.zeros(own.sum(), usage.amounts.dtype)
+    amounts[starts[usage.at[:, 0]] + usage.at[:, 1]] = usage.amounts
+    free = 2 * int(np.maximum.reduceat(np.abs(amounts), starts).sum()) + 1
     low = [-free if x is None else max(-free, min(x, free)) for x in usage.low]
     high = [free if x is None else max(-free, min(x, free)) for x in usage.high]
     # Sums of sums stay within four times the largest.
     kind: Any = np.int64 if 8 * free * max(1, len(usage.nodes)) < 2**62 else object
     item, begin, end = usage.spans.T
-    return _Group(
-        usage.nodes[item].tolist(),
-        [amounts[k] for k in item.tolist()],
-        begin,
-        end,
+    return (
+        usage.nodes[item],
+        amounts[ranges(starts[item], own[item])].astype(kind),
+        own[item],
+        first + begin,
+        first + end,
         np.array(low, kind),
         np.array(high, kind),
         first + np.arange(len(high)),
     )
-
-
-def _narrowed(group: _Group, work: Work) -> list[int]:
-    """Forbid what one group's rows rule out; return the nodes that lost labels."""
-    least, most = group.ranges(work)
-    down, up = group.sums(least), group.sums(most)
-    if (down > group.high).any() or (up < group.low).any():
-        raise Infeasible
-    rise = group.least_of(group.high - down)
-    fall = group.least_of(up - group.low)
-    touched = []
-    spread = most - least
-    for k in np.flatnonzero((spread > rise) | (spread > fall)).tolist():
-        u, top, bottom = group.nodes[k], int(least[k] + rise[k]), int(most[k] - fall[k])
-        lost = False
-        for i in work.labels(u):
-            if not bottom <= group.amounts[k][i] <= top:
-                work.forbid(u, i)
-                lost = True
-        if lost:
-            touched.append(u)
-    return touched
 
 
 def settle(work: Work, rows: RowSet, limits: Limits, *, near: bool = False) -> None:
@@ -251,7 +257,7 @@ def charge(tight: Work, rows: PricedRows, prices: Sequence[int]) -> None:
     """
     sums = [0, *accumulate(prices)]
     tight.constant -= sum(price * room for price, room in zip(prices, rows.room, strict=True))
-    for u, amounts, a, b in zip(rows.nodes, rows.amounts, rows.begin, rows.end, strict=True):
+    for u, amounts, a, b in rows.items():
         price = sums[b] - sums[a]
         if price:
             own = zip(tight.costs[u], amounts, strict=True)
@@ -263,7 +269,7 @@ def by_columns(written: WrittenWork, rows: PricedRows) -> list[dict[int, int]]:
     """Return what each row's variables use, those that use nothing left out."""
     place = {u: k for k, u in enumerate(written.nodes)}
     found: list[dict[int, int]] = [{} for _ in rows.room]
-    for u, amounts, a, b in zip(rows.nodes, rows.amounts, rows.begin, rows.end, strict=True):
+    for u, amounts, a, b in rows.items():
         first = written.given.first[place[u]]
         own = [(j, amounts[i]) for j, i in enumerate(written.labels[place[u]], first) if amounts[i]]
         for sums in found[a:b]:

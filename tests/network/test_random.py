@@ -117,15 +117,19 @@ def test_large_tables_keep_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.status, found.bound, found.stopped) == ("feasible", -7 * 15, "time limit")
 
 
-def test_the_cheapest_labels_are_an_answer_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("most", "label"), [(6, 1), (5, 2)])
+def test_cheapest_or_least_used_labels_are_an_answer_when_time_is_up(
+    most: int, label: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are where rows allow them, though no time is left to look for others."""
     monkeypatch.setattr(coupling, "ANY", -1)
     net = CostNetwork()
     nodes = [net.node(name, net.domain(3), [2, 0, 1]) for name in "abcdef"]
     net.row({(node, 0): 1 for node in nodes}, high=5)
+    net.row({(node, 1): 1 for node in nodes}, high=most)
     net.table("a", "b", [[1, 0, 2], [0, 1, 2], [3, 0, 1]])
     found = solve(net, time_limit=0)
-    assert (found.status, found.choice.tolist()) == ("feasible", [1] * 6)
+    assert (found.status, found.choice.tolist()) == ("feasible", [label] * 6)
 
 
 @pytest.mark.parametrize("share", [0.02, 0.9])

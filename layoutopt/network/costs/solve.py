@@ -283,7 +283,7 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     worth = inf if best is None else part.value(best) - part.constant
     limits.report("dual ascent", _worth(part, best), part.bound())
     try:
-        ascent = RowAscent(part, PricedRows([], [], [], [], [], []), limits)
+        ascent = RowAscent(part, PricedRows(), limits)
     except TimeoutError:
         return _solve_part(part, limits, best, 1)
     after = TIGHTENED * (time.monotonic() - begun)
