@@ -39,6 +39,9 @@ LARGEST = 10**DIGITS
 CostRows: TypeAlias = Sequence[Sequence[Number | None]]
 """A table of costs: a row for each label of the first node; ``None`` is forbidden."""
 
+ExactRows: TypeAlias = tuple[tuple[Fraction | int | None, ...], ...]
+"""The same in exact numbers."""
+
 
 class CostNetwork:
     """A cost network that grows by calls; :meth:`build` returns it as arrays.
@@ -96,20 +99,24 @@ class CostNetwork:
                 or unit <= 0
             ):
                 raise InputError(f"unit must be a positive number, got {unit!r}")
-            whole = isinstance(unit, Rational | Decimal)
-            self._step = Fraction(unit if whole else repr(float(unit)))
+            given = unit if isinstance(unit, Rational | Decimal) else Decimal(repr(float(unit)))
+            self._step = Fraction(exact(given, None, "(unit)"))
         self._domains: dict[int, Domain] = {}
         self._nodes: dict[str, tuple[int, Domain]] = {}
         self._costs: dict[tuple[int, int], Fraction | int] = {}
         self._banned: set[tuple[int, int]] = set()
         self._equal: list[tuple[int, int, Fraction | int]] = []
-        self._tables: dict[tuple[tuple[Fraction | int | None, ...], ...], int] = {}
+        self._tables: dict[ExactRows, int] = {}
         self._table_edges: list[tuple[int, int, int]] = []
         self._ties: list[tuple[int, int]] = []
         self._usages: list[Usage] = []
         self._constant: Fraction | int = 0
 
-    def domain(self, labels: int | Sequence[str], *, open: bool = False) -> Domain:
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of a copy, or of a pickle, whose domains are new objects."""
+        vars(self).update(state, _domains={id(own): own for own in state["_domains"].values()})
+
+    def domain(self, labels: int | Iterable[str], *, open: bool = False) -> Domain:
         """Return labels for nodes to choose from.
 
         Parameters
@@ -119,12 +126,12 @@ class CostNetwork:
         open
             Whether each node owns one more label, without cost, that all may choose.
         """
-        if isinstance(labels, str | bytes):
+        if isinstance(labels, str | bytes | set | frozenset):
             raise InputError(f"labels must be names or their number, got {labels!r}")
-        if not isinstance(labels, Sequence):
+        if not isinstance(labels, Iterable):
             made = Domain(least("labels", labels, 0), (), open)
         else:
-            names = tuple(labels)
+            names = tuple(listed(labels, "labels"))
             if not all(isinstance(name, str) for name in names):
                 raise InputError(f"names of labels must be strings, got {names!r}")
             made = Domain(len(names), names, open)
@@ -143,7 +150,8 @@ class CostNetwork:
         ----------
         costs
             A cost for each label, or for some labels by name or number, also as a Series of
-            pandas, whose index they are; ``None`` is forbidden.
+            pandas, whose index they are; ``None`` and infinite costs are forbidden (``inf``, and
+            ``-inf`` where costs are maximised).
         """
         if not isinstance(name, str) or name in self._nodes:
             why = "is there already" if isinstance(name, str) else "must be a string"
@@ -153,10 +161,7 @@ class CostNetwork:
         u = len(self._nodes)
         self._nodes[name] = (u, domain)
         try:
-            own = _by_label(costs, f"the costs of node {name!r}")
-            if not _has_labels(costs) and len(own) not in (0, domain.size):
-                raise InputError(f"node {name!r} has {domain.size} labels, {len(own)} costs")
-            for label, cost in own:
+            for label, cost in self._by_label(name, costs, "costs"):
                 self.cost(name, label, cost)
         except InputError:  # forget the node
             del self._nodes[name]
@@ -166,12 +171,12 @@ class CostNetwork:
         return name
 
     def cost(self, node: str, label: Label, cost: Number | None) -> None:
-        """Add to what a label costs; ``None`` forbids it."""
-        at = self._label(node, label)
-        if cost is None:
+        """Add to what a label costs; ``None``, or an infinite cost, forbids it."""
+        at, own = self._label(node, label), self._cost(cost, f"of node {node!r}")
+        if own is None:
             self._banned.add(at)
         else:
-            self._costs[at] = self._costs.get(at, 0) + self._number(cost, f"of node {node!r}")
+            self._costs[at] = self._costs.get(at, 0) + own
 
     def constant(self, cost: Number) -> None:
         """Add to what is paid whatever is chosen."""
@@ -196,19 +201,27 @@ class CostNetwork:
         Parameters
         ----------
         costs
-            A row for each label of ``u``, with an entry for each of ``v``; ``None`` is forbidden.
+            A row for each label of ``u``, with an entry for each of ``v``; what is forbidden is
+            as in :meth:`node`.
         """
+        self._join(u, v, self._table(u, v, costs))
+
+    def _table(self, u: str, v: str, costs: CostRows) -> ExactRows:
+        what = f"of {u!r} and {v!r}"
+        rows = _rows_of(costs, f"the table {what}")
+        return tuple([tuple([self._cost(x, what) for x in row]) for row in rows])
+
+    def _join(self, u: str, v: str, table: ExactRows, number: int | None = None) -> int:
+        """Add a table to what pairs of labels of two nodes cost; return its number."""
         one, two = self._ends(u, v)
         what = f"of {u!r} and {v!r}"
-        table = tuple(
-            tuple(None if x is None else self._number(x, what) for x in row)
-            for row in _rows_of(costs, f"the table {what}")
-        )
         sizes = [self._nodes[w][1].size for w in (u, v)]
         if len(table) != sizes[0] or any(len(row) != sizes[1] for row in table):
             raise InputError(f"the table {what} must be of {sizes[0]} x {sizes[1]} costs")
-        number = self._tables.setdefault(table, len(self._tables))
+        if number is None:
+            number = self._tables.setdefault(table, len(self._tables))
         self._table_edges.append((one, two, number))
+        return number
 
     def row(
         self,
@@ -263,7 +276,7 @@ class CostNetwork:
                 raise InputError(f"node {node!r} {lacks}; each node of a window needs both")
         own: defaultdict[tuple[int, int], Fraction | int] = defaultdict(int)
         for node, amounts in usage.items():
-            for label, amount in _by_label(amounts, f"usage of {node!r}"):
+            for label, amount in self._by_label(node, amounts, "usages"):
                 found = self._number(amount, f"of node {node!r}")
                 if found < 0:
                     raise InputError(f"node {node!r} uses {amount} of a window, less than nothing")
@@ -309,10 +322,22 @@ class CostNetwork:
             raise InputError(f"node {node!r} has no label {label}, it has {domain.size}")
         return u, number
 
-    def _cost_or_none(self, cost: Any) -> Any:
-        """Return a cost; ``None`` for one that is infinitely bad."""
-        worst = math.inf if self.sense == "min" else -math.inf
-        return None if isinstance(cost, Real | Decimal) and cost == worst else cost
+    def _by_label(self, node: str, given: Any, what: str) -> list[tuple[Any, Any]]:
+        """Return numbers with the labels of a node; a list must be empty or have one for each."""
+        own, size = _by_label(given, f"the {what} of node {node!r}"), self._nodes[node][1].size
+        if not _has_labels(given) and len(own) not in (0, size):
+            raise InputError(f"node {node!r} has {size} labels, {len(own)} {what}")
+        return own
+
+    def _cost(self, cost: Number | None, what: str) -> Fraction | int | None:
+        """Return an exact cost; ``None`` for one that is infinitely bad."""
+        if isinstance(cost, Decimal):
+            infinite = cost.is_infinite()
+        else:
+            infinite = isinstance(cost, float | np.floating) and math.isinf(cost)
+        if cost is None or (infinite and (cost > 0) == (self.sense == "min")):
+            return None
+        return self._number(cost, what)
 
     def _number(self, value: Number, what: str) -> Fraction | int:
         if type(value) is int and -(2**62) < value < 2**62:  # most are, and exact takes longer
@@ -385,7 +410,7 @@ class CostNetwork:
             How floats are rounded.
         """
         net = cls(name, sense, digits=digits, unit=unit)
-        own = [[*map(net._cost_or_none, row)] for row in _rows_of(costs, "costs")]
+        own = _rows_of(costs, "costs")
         names = listed(nodes, "nodes") or [*map(str, range(len(own)))]
         labels, pairs = listed(labels, "labels"), _rows_of(edges, "edges")
         domain = cache(lambda size: net.domain(labels if len(labels) == size else size))
@@ -393,10 +418,10 @@ class CostNetwork:
             raise InputError(f"{len(own)} rows of costs need as many nodes, got {len(names)}")
         for node, row in zip(names, own, strict=True):
             net.node(node, domain(len(row)), row)
-        every = [
-            [[*map(net._cost_or_none, row)] for row in _rows_of(table, f"table {k}")]
-            for k, table in enumerate(listed(tables, "tables"))
+        every: list[Any] = [
+            _rows_of(table, f"table {k}") for k, table in enumerate(listed(tables, "tables"))
         ]
+        known: dict[int, tuple[ExactRows, int]] = {}
         numbers = [*range(len(pairs))] if table_of is None else listed(table_of, "table_of")
         if len(numbers) != len(pairs) or not all(
             isinstance(k, int | np.integer) and 0 <= k < len(every) for k in numbers
@@ -407,7 +432,9 @@ class CostNetwork:
                 isinstance(u, int | np.integer) and 0 <= u < len(own) for u in ends
             ):
                 raise InputError(f"an edge joins two of nodes 0 to {len(own) - 1}, got {[*ends]}")
-            net.table(names[ends[0]], names[ends[1]], every[k])
+            u, v = names[ends[0]], names[ends[1]]
+            table, number = known.get(k) or (net._table(u, v, every[k]), None)
+            known[k] = table, net._join(u, v, table, number)
         return net
 
     @classmethod
@@ -441,7 +468,7 @@ class CostNetwork:
             costs = own.setdefault(str(node), {})
             if str(label) in costs:
                 raise InputError(f"node {str(node)!r} has label {str(label)!r} twice")
-            costs[str(label)] = net._cost_or_none(None if _is_missing(cost) else cost)
+            costs[str(label)] = None if _is_missing(cost) else cost
         domain = cache(net.domain)
         for node, costs in own.items():
             net.node(node, domain(tuple(costs)), costs)
@@ -459,7 +486,7 @@ class CostNetwork:
             net._label(str(u), str(i)), net._label(str(v), str(j))
             if (str(i), str(j)) in cells:
                 raise InputError(f"nodes {str(u)!r}, {str(v)!r} have {i!r}, {j!r} twice")
-            cells[str(i), str(j)] = net._cost_or_none(None if _is_missing(cost) else cost)
+            cells[str(i), str(j)] = None if _is_missing(cost) else cost
         for (u, v), cells in tables.items():
             net.table(u, v, [[cells.get((str(i), str(j)), 0) for j in own[v]] for i in own[u]])
         return net
@@ -499,6 +526,8 @@ class CostNetwork:
             pairs = _by_label(costs, f"costs of node {str(node)!r}")
             if _has_labels(costs):
                 named: dict[Label, Number | None] = {str(label): cost for label, cost in pairs}
+                if len(named) < len(pairs):
+                    raise InputError(f"two labels of node {str(node)!r} are equal as text")
                 net.node(str(node), domain(tuple(named)), named)
             else:
                 net.node(str(node), domain(len(pairs)), [cost for _, cost in pairs])
@@ -597,7 +626,7 @@ def multiples(values: Sequence[Fraction | int], unit: Fraction, place: str = "")
     return exact_integers([int(count) for count, _ in parts])
 
 
-def _table(rows: tuple[tuple[Fraction | int | None, ...], ...], unit: Fraction) -> CostTable:
+def _table(rows: ExactRows, unit: Fraction) -> CostTable:
     allowed = np.array([[x is not None for x in row] for row in rows], bool)
     costs = multiples([0 if x is None else x for row in rows for x in row], unit)
     return CostTable(costs.reshape(allowed.shape), None if allowed.all() else allowed)

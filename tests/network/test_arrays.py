@@ -7,18 +7,19 @@ import subprocess
 import sys
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import networkx as nx
 import numpy as np
 import pytest
 
 from layoutopt.base.errors import InputError
-from layoutopt.network import CostNetwork, solve
+from layoutopt.network import CostNetwork, builder, solve
 from layoutopt.network.network import Sense
 from tests.network.oracle import best
 
 
-def test_arrays_say_what_calls_say() -> None:
+def test_arrays_say_what_calls_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Costs, tables for each edge or by number, infinite costs, names and rounding."""
     costs = np.array([[0, 3], [1, np.inf], [2, 2]])
     tables = np.array([[[0, 2], [1, np.inf]], [[1, 0], [0, 1]]])
@@ -33,9 +34,12 @@ def test_arrays_say_what_calls_say() -> None:
     assert best(made.build()) == best(net.build())
     assert solve(made).labels == solve(net).labels
     assert solve(CostNetwork.from_arrays(-costs, sense="max")).labels == {"0": 0, "1": 0, "2": 0}
+    exact = mock.Mock(side_effect=builder.exact)
+    monkeypatch.setattr(builder, "exact", exact)
     shared = CostNetwork.from_arrays(
-        [[0.125, 1], [0, 0, 0.26]], [(0, 1)], [[[0, 1, 2], [3, 4, 5]]], [0], digits=2
+        [[0.125, 1], [0, 0, 0.26]], [(0, 1)] * 9, [[[0, 1, 2], [3, 4.0, 5]]], [0] * 9, digits=2
     ).build()
+    assert exact.call_count == 3  # a table that edges share is converted once
     assert shared.sizes.tolist() == [2, 3]
     assert Decimal("0.12") == shared.costs[0] * shared.unit
 
