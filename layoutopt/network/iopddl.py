@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from layoutopt.base import files
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.numbers import ranges
 from layoutopt.network.network import Array, CostTable, Domain, Network, Usage, span_windows
 
@@ -41,15 +41,15 @@ _LAST = re.compile(rb"\]\s*\]")
 class _Stream:
     """The text of a file, from a place on."""
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        self.file, self.name = file, name
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
         begin = file.read(len(files.BOM))
         self.text, self.at = begin.removeprefix(files.BOM), 0
         self.before = len(begin) - len(self.text)  # bytes before the text
 
     def fault(self, what: str) -> InputError:
         """Return the error that says what is wrong at this place."""
-        return InputError(f"{self.name}: {what} at byte {self.before + self.at}")
+        return InputError(f"{what} at byte {self.before + self.at}")
 
     def _more(self) -> bool:
         new = self.file.read(CHUNK)
@@ -134,7 +134,11 @@ class _Stream:
         self.peek()
         if self.text[self.at : self.at + 1] == b'"':
             self.take(b'"')
-            text = b'"' + self.until(b'"') + b'"'
+            text = b'"' + self.until(b'"')
+            while (len(text) - len(text.rstrip(b"\\"))) % 2:  # the quote is escaped
+                self.take(b'"')
+                text += b'"' + self.until(b'"')
+            text += b'"'
             self.take(b'"')
         else:
             text = self.until(b",}")
@@ -146,11 +150,12 @@ class _Stream:
 
 def read(path: str | Path) -> Network:
     """Return the network of a file, ``.json`` or ``.json.gz``."""
-    try:
-        with files.opened(Path(path)) as file:
-            return _read(_Stream(file, str(path)))
-    except (OSError, *files.DAMAGED) as error:
-        raise InputError(f"{path}: {error}") from None
+    with errors_at(file=str(path)):
+        try:
+            with files.opened(Path(path)) as file:
+                return _read(_Stream(file))
+        except (OSError, *files.DAMAGED) as error:
+            raise InputError(str(error)) from None
 
 
 class _Parts:
@@ -192,33 +197,35 @@ def _read(text: _Stream) -> Network:
                         if number == len(parts.tables):
                             parts.tables.append(table)
                         parts.table_of.append(number)
-    return _network(text, parts)
+    if text.peek():
+        raise text.fault("the text goes on after the last }")
+    return _network(parts)
 
 
-def _network(text: _Stream, parts: _Parts) -> Network:
+def _network(parts: _Parts) -> Network:
     n = len(parts.costs)
     if not len(parts.usages) == len(parts.intervals) == n:
-        raise InputError(f"{text.name}: {n} nodes need as many intervals, costs and usages")
+        raise InputError(f"{n} nodes need as many intervals, costs and usages")
     if len(parts.edges) != len(parts.table_of):
-        raise InputError(f"{text.name}: {len(parts.edges)} edges need as many lists of costs")
+        raise InputError(f"{len(parts.edges)} edges need as many lists of costs")
     for what, given in (("interval", parts.intervals), ("edge", parts.edges)):
         wrong = next((k for k, own in enumerate(given) if len(own) != 2), None)
         if wrong is not None:
-            raise InputError(f"{text.name}: {what} {wrong} needs two numbers")
+            raise InputError(f"{what} {wrong} needs two numbers")
     sizes = np.array([*map(len, parts.costs)], np.int64)
     wrong = next((u for u, own in enumerate(parts.usages) if len(own) != sizes[u]), None)
     if wrong is not None or not sizes.all():
         u = int(np.flatnonzero(sizes == 0)[0]) if wrong is None else wrong
-        raise InputError(f"{text.name}: node {u} needs as many usages as costs, and one at least")
+        raise InputError(f"node {u} needs as many usages as costs, and one at least")
     edges = np.array(parts.edges, np.int64).reshape(-1, 2)
     if len(edges) and not 0 <= edges.min() <= edges.max() < n:
-        raise InputError(f"{text.name}: edges join nodes 0 to {n - 1}")
+        raise InputError(f"edges join nodes 0 to {n - 1}")
     own = np.concatenate([np.zeros(0, np.int64), *parts.costs])
     at = _label_numbers(sizes)
     banned = own >= FORBIDDEN
     paid = (own != 0) & ~banned
     kept, domain_of = np.unique(sizes, return_inverse=True)
-    tables, table_of = _shaped(text, parts, sizes, edges)
+    tables, table_of = _shaped(parts, sizes, edges)
     return Network(
         nodes=tuple(map(str, range(n))),
         domains=tuple(Domain(size) for size in kept.tolist()),
@@ -229,7 +236,7 @@ def _network(text: _Stream, parts: _Parts) -> Network:
         table_edges=edges,
         table_of=table_of,
         tables=tables,
-        usages=() if parts.limit is None else _usages(text, parts, parts.limit),
+        usages=() if parts.limit is None else _usages(parts, parts.limit),
         name=parts.name,
     )
 
@@ -239,9 +246,7 @@ def _label_numbers(sizes: Array) -> Array:
     return np.column_stack([np.repeat(np.arange(len(sizes)), sizes), ranges(0, sizes)])
 
 
-def _shaped(
-    text: _Stream, parts: _Parts, sizes: Array, edges: Array
-) -> tuple[tuple[CostTable, ...], Array]:
+def _shaped(parts: _Parts, sizes: Array, edges: Array) -> tuple[tuple[CostTable, ...], Array]:
     """Return tables in the shapes that edges need, and each edge's table."""
     number: dict[tuple[int, int], int] = {}
     made: list[CostTable] = []
@@ -250,7 +255,7 @@ def _shaped(
         key, flat = (place, int(sizes[u])), parts.tables[place]
         if len(flat) != sizes[u] * sizes[v]:
             need = f"{sizes[u]} x {sizes[v]}"
-            raise InputError(f"{text.name}: edge {k} needs {need} costs, got {len(flat)}")
+            raise InputError(f"edge {k} needs {need} costs, got {len(flat)}")
         if key not in number:
             allowed = (flat < FORBIDDEN).reshape(sizes[u], sizes[v])
             costs = np.where(allowed, flat.reshape(allowed.shape), 0)
@@ -260,11 +265,11 @@ def _shaped(
     return tuple(made), np.array(table_of, np.int64)
 
 
-def _usages(text: _Stream, parts: _Parts, limit: int) -> tuple[Usage, ...]:
+def _usages(parts: _Parts, limit: int) -> tuple[Usage, ...]:
     """Return a row for each time at which a largest set of nodes is live."""
     spans = np.array(parts.intervals, np.int64).reshape(-1, 2)
     if any((own < 0).any() for own in parts.usages):
-        raise InputError(f"{text.name}: usages must not be negative")
+        raise InputError("usages must not be negative")
     live = np.array([own.any() for own in parts.usages], bool) & (spans[:, 0] < spans[:, 1])
     nodes = np.flatnonzero(live)
     times, rows = span_windows(np.arange(len(nodes)), *spans[nodes].T)

@@ -48,12 +48,14 @@ def test_network_is_the_problem(tmp_path: Path, name: str) -> None:
     assert found.objective == 7 + 1 + 3 + 2 + 5 + 1
 
 
-def test_end_too_early(tmp_path: Path) -> None:
-    """A file that was cut off is told so."""
+def test_text_ends_with_the_problem(tmp_path: Path) -> None:
+    """A file that was cut off, or goes on, is told so."""
     path = _written(tmp_path / "a.json", PROBLEM)
-    path.write_bytes(path.read_bytes()[:80])
-    with pytest.raises(InputError, match="too early"):
-        read(path)
+    whole = path.read_bytes()
+    for text, why in (whole[:80], "too early"), (whole + b" x", "goes on after the last }"):
+        path.write_bytes(text)
+        with pytest.raises(InputError, match=why):
+            read(path)
 
 
 def changed_file(change: dict[str, Any]) -> Network:
