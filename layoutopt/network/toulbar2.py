@@ -15,7 +15,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from math import prod
+from math import ceil, prod
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -171,6 +171,14 @@ def _text(word: Tree) -> str:
         raise InputError(f"{word[:40]} is no string") from None
 
 
+def _whole(word: str, place: str = "") -> int:
+    """Return a whole number; refuse one of more digits than Python reads."""
+    try:
+        return int(word)
+    except ValueError:
+        raise InputError(f"{word[:40]}... has more than 4,300 digits", place) from None
+
+
 class _Cfn:
     """Reader of what a ``.cfn`` file holds."""
 
@@ -219,7 +227,7 @@ class _Cfn:
             if isinstance(labels, list):
                 yield name, tuple(map(_text, labels))
             elif isinstance(labels, str) and _text(labels).isdecimal():
-                yield name, int(_text(labels))
+                yield name, _whole(_text(labels), f"variables.{name}")
             else:
                 raise InputError("needs a number of labels, or their names", f"variables.{name}")
 
@@ -260,8 +268,8 @@ class _Cfn:
         name = _text(word)
         if name in self.number:
             return self.number[name]
-        if name.isdecimal() and int(name) < len(self.variables):
-            return int(name)
+        if name.isdecimal() and (number := _whole(name)) < len(self.variables):
+            return number
         raise InputError(f"there is no variable {name!r}")
 
     def _cost(self, word: Tree) -> Cost:
@@ -304,8 +312,8 @@ def _label(word: Tree, labels: Labels) -> int:
     name = _text(word)
     if not isinstance(labels, int) and name in labels:
         return labels.index(name)
-    if name.isdecimal() and int(name) < _count(labels):
-        return int(name)
+    if name.isdecimal() and (number := _whole(name)) < _count(labels):
+        return number
     raise InputError(f"there is no label {name!r}")
 
 
@@ -367,14 +375,15 @@ def parse_wcsp(raw: bytes) -> Network:
         shape = prod(own)
         if shape > LARGEST:
             raise InputError(f"{title} has {shape:,} costs, {LARGEST:,} are allowed")
-        if int(tuples) < 0:
-            number = -int(tuples) - 1
+        entries = _whole(tuples)
+        if entries < 0:
+            number = -entries - 1
             if number >= len(shared) or len(shared[number]) != shape:
                 raise InputError(f"{title} shares a function that is not there")
             cells: list[Cost] = [*shared[number]]
         else:
-            cells = [int(default)] * shape
-            for _ in range(int(tuples)):
+            cells = [_whole(default)] * shape
+            for _ in range(entries):
                 place = 0
                 for size in own:
                     place = place * size + given.integer(f"a label of {title}", 0, size - 1)
@@ -444,7 +453,8 @@ def cfn_bytes(network: Network) -> bytes:
     functions: list[_Costs] = [([], [network.constant]), *_functions(network)]
     sign = -1 if network.sense == "max" else 1
     ends = [[sign * x for x in costs if x is not None] or [0] for _, costs in functions]
-    worst = sum(map(max, ends)) + 100  # toulbar2 refuses what is one unit better
+    # toulbar2 refuses what is one unit better, and reads a bound between -1 and 0 without its sign
+    worst = max(sum(map(max, ends)) + 100, ceil(1 / network.unit))
     # no labelling that pays this is better, whatever all other functions save
     never = worst - sum(map(min, ends)) + max(max(map(abs, own)) for own in ends)
     decimals = exact_decimal(network.unit)

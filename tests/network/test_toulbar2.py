@@ -75,6 +75,14 @@ def test_every_closed_network_is_written_as_cfn(tmp_path: Path) -> None:
             assert one * unit == two * again.unit, seed
 
 
+def test_bounds_are_far_from_zero(tmp_path: Path) -> None:
+    """Toulbar2 reads bounds between -1 and 0 without their sign."""
+    net = CostNetwork(sense="max", digits=3)
+    net.node("x", net.domain(2), [-0.042, 0.001])
+    write(net, tmp_path / "n.cfn")
+    assert '"mustbe": ">-1.000"' in (tmp_path / "n.cfn").read_text()
+
+
 def test_names_that_are_numbers_are_written_as_names(tmp_path: Path) -> None:
     """Neither layoutopt nor toulbar2, which reads no digit in front, takes them for numbers."""
     net = CostNetwork()
