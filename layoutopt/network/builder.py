@@ -331,12 +331,12 @@ class CostNetwork:
 
     def _cost(self, cost: Number | None, what: str) -> Fraction | int | None:
         """Return an exact cost; ``None`` for one that is infinitely bad."""
-        if isinstance(cost, Decimal):
-            infinite = cost.is_infinite()
-        else:
-            infinite = isinstance(cost, float | np.floating) and math.isinf(cost)
-        if cost is None or (infinite and (cost > 0) == (self.sense == "min")):
+        if cost is None:
             return None
+        if type(cost) is not int and isinstance(cost, Decimal | float | np.floating):
+            infinite = cost.is_infinite() if isinstance(cost, Decimal) else math.isinf(cost)
+            if infinite and (cost > 0) == (self.sense == "min"):
+                return None
         return self._number(cost, what)
 
     def _number(self, value: Number, what: str) -> Fraction | int:
@@ -418,9 +418,7 @@ class CostNetwork:
             raise InputError(f"{len(own)} rows of costs need as many nodes, got {len(names)}")
         for node, row in zip(names, own, strict=True):
             net.node(node, domain(len(row)), row)
-        every: list[Any] = [
-            _rows_of(table, f"table {k}") for k, table in enumerate(listed(tables, "tables"))
-        ]
+        every = listed(tables, "tables")
         known: dict[int, tuple[ExactRows, int]] = {}
         numbers = [*range(len(pairs))] if table_of is None else listed(table_of, "table_of")
         if len(numbers) != len(pairs) or not all(
