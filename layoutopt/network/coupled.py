@@ -449,8 +449,7 @@ class _Solver:
             return
         work, rows = self.reduced
         if self.nearby is None:
-            ends = np.cumsum([usage.rows for usage in self.network.usages])
-            groups = rows.groups(ends)
+            groups = rows.groups(np.cumsum([usage.rows for usage in self.network.usages]))
             self.nearby = Neighbourhoods(work, self.limits, groups, size=PART)
         labels, taken, better = list(self.best), time.monotonic(), False
         while not limits.over and (around := self.nearby.next()):
