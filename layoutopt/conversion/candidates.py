@@ -7,16 +7,18 @@ operand or result of which several modes ask the same, as what a reduction leave
 Of use are
 
 - the families of all orders in which tensors are written, or required;
-- of other families one of each *kind*.  The kind is made of the ops that cannot run in every
-  order, as far as they run in this family, and of the useful orders of operands and results that
-  join nothing, as far as the family has them.
+- other families whose place no useful one can take.  It can if in it, too, run the ops of the other
+  that cannot run in every order, and if each op takes and gives useful orders in the places of
+  the other's where these join nothing.  Of each value an order has one other in its place, whatever
+  family it is of, and a useful order has itself.
 
 Orders with parts come from ops that are required in blocks, from views of axes that are not side by
 side, and from what follows on these.
 
-Other families do not help: where a labelling has some, put useful ones of their kinds in their
-places.  All ops run, orders that were equal still are, and so no transform is paid for that was
-not paid for before.
+Other families do not help: where a labelling has some, put useful ones in their places.  All ops
+run.  Orders that were equal still are: those that are joined, as they are of one family, and
+all others, as equal orders have the same in their place.  So no transform is paid for that was not
+paid for before.
 """
 
 from __future__ import annotations
@@ -119,6 +121,7 @@ class JoinedModes:
         # For each value the operands and results whose orders tell the mode, and those of views.
         self.at: list[list[Place]] = [[] for _ in values.every]
         self.views: list[list[Place]] = [[] for _ in values.every]
+        self.vague: list[list[Place]] = [[] for _ in values.every]  # those that tell no mode
         self._slots: list[list[Place]] = [[] for _ in values.every]
         for at, one in enumerate(every):
             for slot, name in enumerate(one.slots):
@@ -129,6 +132,8 @@ class JoinedModes:
                         self.views[number].append((at, slot))
                     if len(one.modes.every) > 1 and one.modes.tells[slot]:
                         self.at[number].append((at, slot))
+                    if slot in one.modes.vague:
+                        self.vague[number].append((at, slot))
 
     def row(self, member: Place) -> ModeRow:
         """Return what a mode takes and gives."""
@@ -170,7 +175,8 @@ class ModeFamily:
     # which ops among those that cannot run in every order; of views, the complement of their
     # numbers, if they can by parts
     told: frozenset[int]
-    marks: frozenset[tuple[Place, Need]]  # orders of operands and results that join nothing
+    # by op, what each of its modes takes and gives of values that other families may share
+    marks: dict[int, list[tuple[Need, ...]]]
 
 
 def choices(
@@ -201,6 +207,15 @@ class _Closing(JoinedModes):
         self.seen: set[Need] = set()
         self.waiting: list[Need] = []
         self.ends: dict[tuple[int, int], set[int]] = {}
+        both = enumerate(zip(self.at, self.vague, strict=True))
+        # values that families may share, as an operand or result of one joins nothing
+        self.shared = {v for v, (telling, vague) in both if vague and len(telling + vague) > 1}
+        # for each op its operands and results that join nothing, or are of such values
+        self.marked: list[list[int]] = [[] for _ in every]
+        for v, places in enumerate(self.vague):
+            for at, slot in (*places, *(self.at[v] if v in self.shared else ())):
+                self.marked[at].append(slot)
+        self.images: dict[Need, Need] = {}  # useful orders that take the places of others
 
     def close(self, kept: Sequence[str]) -> None:
         """Find all that is useful."""
@@ -213,10 +228,11 @@ class _Closing(JoinedModes):
         regions = [
             self.families(ops)
             for ops in self.regions()  # whose families can be of several kinds
-            if sum(map(self.is_partial, ops)) > 1 or any(self.every[at].modes.vague for at in ops)
+            if sum(map(self.is_partial, ops)) > 1 or any(self.marked[at] for at in ops)
         ]
         changed = True
         while changed:
+            self.images = {}
             added = [self.completed(families) for families in regions]
             changed = any(added)
 
@@ -306,8 +322,7 @@ class _Closing(JoinedModes):
                         for other in new:
                             left.pop(other, None)
             told |= {at for at, _ in members if at in partial}
-            marks = frozenset(mark for member in members for mark in self.marks(member))
-            found.append(ModeFamily(tuple(members), frozenset(told), marks))
+            found.append(ModeFamily(tuple(members), frozenset(told), self.marks(members)))
         return found
 
     def viewed(self, need: Need) -> set[int]:
@@ -326,30 +341,49 @@ class _Closing(JoinedModes):
         parts = zip(one.slots, one.modes.tells, one.mode(member[1]).orders, strict=True)
         return [self.need(name, order) for name, tells, order in parts if name and tells]
 
-    def marks(self, member: Place) -> list[tuple[Place, Need]]:
-        """Return the orders that a mode is not joined to, though it has a choice there."""
-        one, orders = self.every[member[0]], self.every[member[0]].mode(member[1]).orders
-        slots = one.slots
-        return [
-            ((member[0], slot), self.need(slots[slot], orders[slot]))
-            for slot in one.modes.vague
-            if slots[slot]
-        ]
+    def marks(self, members: list[Place]) -> dict[int, list[tuple[Need, ...]]]:
+        """Return what modes take and give of values that other families may share."""
+        found: dict[int, list[tuple[Need, ...]]] = {}
+        for at, mode in members:
+            if self.marked[at]:
+                one, orders = self.every[at], self.every[at].mode(mode).orders
+                needs = (self.need(one.slots[slot], orders[slot]) for slot in self.marked[at])
+                found.setdefault(at, []).append(tuple(needs))
+        return found
 
     def completed(self, families: list[ModeFamily]) -> bool:
-        """Call a family of each kind useful; return whether one was not."""
-        useful = [family for family in families if self.is_useful(family)]
+        """Call families useful whose places no useful ones can take; return whether one was."""
+        useful = sorted(filter(self.is_useful, families), key=lambda family: -len(family.told))
         before = len(useful)
         for family in families:
-            if self.is_useful(family):
-                continue
-            marks = {mark for mark in family.marks if mark[1] in self.seen}
-            if not any(family.told <= o.told and marks <= o.marks for o in useful):
+            if not self.is_useful(family) and not any(self.replaces(o, family) for o in useful):
                 for member in family.members:
                     self.use(member)
                 self.spread()
                 useful.append(family)
         return len(useful) > before
+
+    def replaces(self, useful: ModeFamily, other: ModeFamily) -> bool:
+        """Let a useful family take another's place, and its orders those of the other's, if it can.
+
+        It cannot if another order has the place of one already.
+        """
+        if not other.told <= useful.told:
+            return False
+        found: dict[Need, Need] = {}
+        for at, rows in other.marks.items():
+            for row in rows:
+                known = [n if n in self.seen else found.get(n, self.images.get(n)) for n in row]
+                for new in useful.marks.get(at, ()):
+                    agree = all(old in (None, own) for old, own in zip(known, new, strict=True))
+                    if agree and len({*zip(row, new, strict=True)}) == len({*row}):
+                        break
+                else:
+                    return False
+                pairs = zip(row, new, strict=True)
+                found |= {need: own for need, own in pairs if need[0] in self.shared}
+        self.images |= found
+        return True
 
     def is_useful(self, family: ModeFamily) -> bool:
         """Return whether a family is."""

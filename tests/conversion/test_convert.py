@@ -99,6 +99,28 @@ def test_products_of_images(seed: int) -> None:
     assert_same(graph, convert_graph(graph), seed)
 
 
+@pytest.mark.parametrize("seed", [2, 9, 16, 23])
+def test_orders_that_only_results_of_reductions_and_fused_products_share(seed: int) -> None:
+    """Several modes of an op that give one order are left out only where the rest can follow."""
+    draw, graph = Random(seed), ConversionGraph("shared")
+    live = [graph.input("x", (2, 2, 2, 2))]
+    for _ in range(7):
+        name = draw.choice(live)
+        rank = len(graph.tensors[name].shape or ())
+        turned = graph.op("Transpose", [name], {"perm": tuple(draw.sample(range(rank), rank))})
+        kind = draw.choice(["ReduceSum", "com.microsoft::FusedMatMul", "ArgMax"])
+        if kind == "ReduceSum" and rank > 1:
+            live.append(graph.op(kind, [name], {"axes": (draw.randrange(rank),), "keepdims": 0}))
+        elif kind == "ArgMax" and rank > 2:
+            merged = graph.op("Reshape", [turned], {"shape": (4, *(2,) * (rank - 2))})
+            graph.output(graph.op(kind, [merged], {"axis": 0, "keepdims": 0}))
+        elif rank > 2:
+            others = [other for other in live if len(graph.tensors[other].shape or ()) == rank]
+            live.append(graph.op("com.microsoft::FusedMatMul", [draw.choice(others), turned]))
+    graph.output(live[-1])
+    _exact(graph, "count,bytes", False)
+
+
 def _exact(graph: ConversionGraph, objective: str, free_io: bool) -> Conversion:
     found = convert_graph(graph, objective=objective, free_io=free_io)
     assert found.status is Status.OPTIMAL
