@@ -61,6 +61,7 @@ class CandidateModes:
     rows: dict[int, ModeRow] = field(default_factory=dict)
     # modes for orders with parts; their numbers follow those of the others
     further: list[Mode] = field(default_factory=list)
+    _numbers: dict[tuple[Order, ...], int] = field(default_factory=dict)  # theirs, by orders
     # the numbers of those for an order of an operand or result, where others do not add to them
     _in_parts: dict[tuple[int, Order], list[int]] = field(default_factory=dict)
 
@@ -105,9 +106,10 @@ class CandidateModes:
         alone = operator_of(self.op).each_alone
         whole = (*self.modes.every, *self.further) if alone else self.modes.every
         for mode in further_modes(self.op, slot, order, whole):
-            if mode not in self.further:
+            number = self._numbers.setdefault(mode.orders, len(self.further))
+            if number == len(self.further):
                 self.further.append(mode)
-            found.append(known + self.further.index(mode))
+            found.append(known + number)
         if not alone:
             self._in_parts[slot, order] = found
         return found
