@@ -261,8 +261,8 @@ class _Run:
         return CostAnswer(labelling=labels, objective=worth, bound=-stated.constant)
 
     def _objective(self, cost: int | None) -> Amounts:
-        """Return the value of each objective by what a labelling costs."""
-        return self.weights.split((cost or 0) + self.problem.constant)
+        """Return the value of each objective by what a labelling costs; a bound is at least 0."""
+        return self.weights.split(max((cost or 0) + self.problem.constant, 0))
 
     def conversion(self, answer: CostAnswer, exact: bool) -> Conversion:
         """Write the graph down, and check what it costs."""

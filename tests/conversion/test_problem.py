@@ -24,7 +24,8 @@ from layoutopt.conversion.required import in_layouts
 from layoutopt.conversion.rewrite import ops_of
 from layoutopt.conversion.rules.op import Op, Shape, parse_operands
 from layoutopt.layout.factors import Form, view
-from layoutopt.network.network import CostAnswer
+from layoutopt.network.network import CostAnswer, Network
+from layoutopt.network.problem import IntArray
 from tests.conversion.drawn import drawn
 from tests.conversion.running import assert_same
 from tests.conversion.timed import least_time, mixed, table
@@ -193,6 +194,12 @@ def without_end(*_given: object) -> CostAnswer:
         sum(range(100))
 
 
+def below_zero(problem: Network, _limits: Limits, start: IntArray) -> CostAnswer:
+    """Prove less than is known of all graphs."""
+    cost = problem.cost(start)
+    return CostAnswer(labelling=start, objective=cost, bound=-(10**6), stopped=Stopped.TIME_LIMIT)
+
+
 def stopped() -> Interrupt:
     """Return a request to stop that has come."""
     interrupt = Interrupt()
@@ -205,6 +212,7 @@ def stopped() -> Interrupt:
     [
         (out_of_memory, Limits(), Stopped.MEMORY_LIMIT),
         (out_of_memory, Limits(deadline=time.monotonic() + 10**6), Stopped.MEMORY_LIMIT),
+        (below_zero, Limits(), Stopped.TIME_LIMIT),
         (without_end, Limits(deadline=0), Stopped.TIME_LIMIT),
         (without_end, Limits(interrupt=stopped()), Stopped.INTERRUPTED),
     ],
