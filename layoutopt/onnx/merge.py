@@ -176,7 +176,7 @@ def _passed_on(
         return source
     if node.op_type == "Reshape" and network.same_shape(source, node.output[0]):
         return source
-    if node.op_type == "Expand" and _expands_nothing(network, node, scope):
+    if node.op_type in ("Expand", "Reshape") and _keeps_sizes(network, node, scope):
         return source
     if node.op_type == "Transpose":  # which alone may tell the rank of an output or an input
         perm = [axis for a in node.attribute for axis in a.ints]
@@ -201,14 +201,21 @@ def _view_key(network: EditedNetwork, node: onnx.NodeProto, scope: Scope) -> Has
     return None if sizes is None else (scope.keys.get(source, source), sizes)
 
 
-def _expands_nothing(network: EditedNetwork, node: onnx.NodeProto, scope: Scope) -> bool:
-    """Return whether each size that an Expand wants is 1, or is there already."""
+def _keeps_sizes(network: EditedNetwork, node: onnx.NodeProto, scope: Scope) -> bool:
+    """Return whether each size that an Expand or Reshape wants is there already.
+
+    So it is of an Expand where 1 is wanted, of a Reshape where 0 is, or -1 if it keeps all others.
+    """
     wanted = scope.values.get(node.input[1])
     shape = shape_of(network.types.get(node.input[0]))
     if wanted is None or shape is None or wanted.size > len(shape):
         return False
     pairs = zip(reversed(shape), wanted[::-1].tolist(), strict=False)
-    return all(size in (1, known) for known, size in pairs)
+    if node.op_type == "Expand":
+        return all(size in (1, known) for known, size in pairs)
+    others = [size for known, size in pairs if size not in (0, known)]
+    all_told = wanted.size == len(shape) and not node.attribute
+    return all_told and (not others or (others == [-1] and 0 not in shape))
 
 
 def _output_names(
