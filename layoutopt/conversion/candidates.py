@@ -366,10 +366,7 @@ class _Closing(JoinedModes):
         return len(useful) > before
 
     def replaces(self, useful: ModeFamily, other: ModeFamily) -> bool:
-        """Let a useful family take another's place, and its orders those of the other's, if it can.
-
-        It cannot if another order has the place of one already.
-        """
+        """Put a useful family in another's place, if this agrees with all that were put before."""
         if not other.told <= useful.told:
             return False
         found: dict[Need, Need] = {}
