@@ -355,7 +355,9 @@ class _Closing(JoinedModes):
 
     def completed(self, families: list[ModeFamily]) -> bool:
         """Call families useful whose places no useful ones can take; return whether one was."""
-        useful = sorted(filter(self.is_useful, families), key=lambda family: -len(family.told))
+        # first those that few can replace, whose orders then have the same in their places
+        families = sorted(families, key=lambda family: (-len(family.told), -len(family.marks)))
+        useful = [family for family in families if self.is_useful(family)]
         before = len(useful)
         for family in families:
             if not self.is_useful(family) and not any(self.replaces(o, family) for o in useful):
