@@ -450,7 +450,14 @@ def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> lis
     else:
         found = [_product(op, mode, slot, order, shape) for mode in whole]
         found += _batches(op, slot, order)
-    return list({mode.orders: mode for mode in found[::-1] if mode is not None}.values())
+    kept = (mode for mode in found[::-1] if mode is not None and not _opens_parts(op, mode))
+    return list({mode.orders: mode for mode in kept}.values())
+
+
+def _opens_parts(op: Op, mode: Mode) -> bool:
+    """Return whether a mode cuts an operand or result of which more than one size is open."""
+    pairs = zip(mode.orders, op.shapes, strict=True)
+    return any(shape and has_factors(order) and open_sizes(shape) > 1 for order, shape in pairs)
 
 
 def _alone(op: Op, slot: int, form: Form, known: Sequence[Mode]) -> list[Mode]:

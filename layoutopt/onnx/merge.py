@@ -214,7 +214,7 @@ def _keeps_sizes(network: EditedNetwork, node: onnx.NodeProto, scope: Scope) -> 
     if node.op_type == "Expand":
         return all(size in (1, known) for known, size in pairs)
     others = [size for known, size in pairs if size not in (0, known)]
-    all_told = wanted.size == len(shape) and not node.attribute
+    all_told = wanted.size == len(shape) and not any(a.i for a in node.attribute)  # allowzero
     return all_told and (not others or (others == [-1] and 0 not in shape))
 
 

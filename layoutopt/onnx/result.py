@@ -10,6 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from layoutopt import __version__
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.files import named
@@ -256,10 +258,13 @@ def describe(result: ConversionResult) -> None:
 def _freed(result: ConversionResult) -> dict[str, Sequence[int]]:
     """Return how inputs and outputs are permuted, after what earlier conversions tell of them."""
     found: dict[str, Sequence[int]] = dict(result.conversion.freed)
-    told = [entry.value for entry in result.model.metadata_props if entry.key == f"{PREFIX}freed"]
-    with suppress(ValueError, TypeError, AttributeError, LookupError):  # others may have written it
-        for name, first in json.loads(told[0]).items():
-            found[name] = [first[axis] for axis in found.get(name, range(len(first)))]
+    for entry in result.model.metadata_props:
+        if entry.key == f"{PREFIX}freed":
+            with suppress(msgspec.MsgspecError, IndexError, RecursionError):  # if others wrote it
+                earlier = msgspec.json.decode(entry.value, type=dict[str, list[int]])
+                for name, first in earlier.items():
+                    order = [first[axis] for axis in found.get(name, range(len(first)))]
+                    found |= {name: order} if sorted(order) == [*range(len(order))] else {}
     return {name: order for name, order in found.items() if list(order) != sorted(order)}
 
 
