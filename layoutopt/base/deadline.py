@@ -263,7 +263,8 @@ def run_stoppable(
             errors.append(error)
 
     thread = threading.Thread(target=work, daemon=True)
-    thread.start()
+    with _KEEPER.lock:  # a thread that begins could get the exception meant for this one
+        thread.start()
     asked = math.inf
     try:
         while thread.is_alive():

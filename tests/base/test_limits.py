@@ -243,6 +243,19 @@ def test_nothing_comes_later() -> None:
     sum(range(10**6))
 
 
+def test_nobody_is_interrupted_while_a_thread_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread could get the exception, and who starts it would wait for it for ever."""
+    held, start = list[bool](), threading.Thread.start
+
+    def noted(thread: threading.Thread) -> None:
+        held.append(deadline._KEEPER.lock.locked())  # noqa: SLF001
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", noted)
+    assert run_stoppable(lambda: 7, lambda: None, Limits()) == 7
+    assert held == [True]
+
+
 TRACED = """
 import sys
 from contextlib import suppress
