@@ -165,8 +165,10 @@ class RowAscent:
         self.width = 1 << np.ceil(np.log2(np.maximum(sizes, 2))).astype(np.int64)
         self.begin = np.cumsum(self.width) - self.width
         self.own = np.full(int(self.width.sum()), PADDED)
+        self.real = np.zeros(len(self.own), bool)  # where labels are
         for u, labels, begin in zip(self.nodes, self.labels, self.begin.tolist(), strict=True):
             self.own[begin : begin + len(labels)] = [self.work.costs[u][i] for i in labels]
+            self.real[begin : begin + len(labels)] = True
 
     def _connect(self) -> None:
         """Colour nodes, and group edges by colours and shapes."""
@@ -197,7 +199,7 @@ class RowAscent:
         for group in self.groups:
             np.add.at(later, group.first, 1)
             np.add.at(earlier, group.second, 1)
-        self.later, self.real = np.repeat(later, self.width), self.own < PADDED
+        self.later = np.repeat(later, self.width)
         self.share = np.repeat(1.0 / np.maximum(np.maximum(later, earlier), 1), self.width)
         self.from_colour = [[g for key, g in groups.items() if key[0] == c] for c in range(count)]
         self.to_colour = [[g for key, g in groups.items() if key[1] == c] for c in range(count)]
@@ -236,7 +238,7 @@ class RowAscent:
             table[: own.shape[0], : own.shape[1], k] = own
         one = self.begin[first] + np.arange(widths[0])[:, None]
         two = self.begin[second] + np.arange(widths[1])[:, None]
-        real_one, real_two = ((self.own[at] < PADDED).astype(np.float64) for at in (one, two))
+        real_one, real_two = (self.real[at].astype(np.float64) for at in (one, two))
         return _Edges(
             number=number,
             first=first,
@@ -448,7 +450,8 @@ class RowAscent:
         for c, groups in enumerate(self.from_colour):
             for width in np.unique(self.width[self.colour == c]).tolist():
                 nodes = np.flatnonzero((self.colour == c) & (self.width == width))
-                chosen[nodes] = belief[self.begin[nodes][:, None] + np.arange(width)].argmin(axis=1)
+                at = self.begin[nodes][:, None] + np.arange(width)
+                chosen[nodes] = np.where(self.real[at], belief[at], inf).argmin(axis=1)
             for group in groups:
                 rows = group.table[chosen[group.first], :, np.arange(len(group.first))].T
                 _add(belief, group.two, np.minimum(rows, NEVER))

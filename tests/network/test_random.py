@@ -132,6 +132,17 @@ def test_cheapest_or_least_used_labels_are_an_answer_when_time_is_up(
     assert (found.status, found.choice.tolist()) == ("feasible", [label] * 6)
 
 
+def test_costs_beyond_those_of_missing_labels_are_an_answer_when_time_is_up() -> None:
+    """Nodes of three labels stand beside a fourth place, whose cost is less than theirs."""
+    net = CostNetwork()
+    a, b = (net.node(name, net.domain(3), [10**31 + i for i in range(3)]) for name in "ab")
+    net.table(a, b, [[i * j for i in range(3)] for j in range(3)])
+    net.row({(a, 0): 1, (b, 0): 1}, low=1, high=1)
+    net.row({(a, 0): 1, (b, 1): 1}, high=1)
+    found = solve(net, time_limit=0)
+    assert found.objective is None or net.build().fault(found.choice) == ""
+
+
 @pytest.mark.parametrize("share", [0.02, 0.9])
 def test_answers_are_right_whenever_memory_is_short(
     share: float, monkeypatch: pytest.MonkeyPatch
