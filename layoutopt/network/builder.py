@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -114,7 +115,8 @@ class CostNetwork:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the state of a copy, or of a pickle, whose domains are new objects."""
-        vars(self).update(state, _domains={id(own): own for own in state["_domains"].values()})
+        own = {key: copy(value) for key, value in state.items()}
+        vars(self).update(own, _domains={id(x): x for x in own["_domains"].values()})
 
     def domain(self, labels: int | Iterable[str], *, open: bool = False) -> Domain:
         """Return labels for nodes to choose from.
