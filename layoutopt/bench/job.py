@@ -23,7 +23,7 @@ from layoutopt.base.deadline import left_running
 from layoutopt.base.errors import InputError, LayoutoptError, SizeError
 from layoutopt.base.files import encode, read_bytes
 from layoutopt.base.limits import Stopped, Trace
-from layoutopt.base.numbers import MAX_EXPONENT, SUM_DIGITS, exact_decimal
+from layoutopt.base.numbers import SUM_DIGITS, exact_decimal
 from layoutopt.base.result import UnwindingResult
 from layoutopt.bench.row import FAILED, Row
 
@@ -113,15 +113,17 @@ def identity(source: InstanceSource, version: str) -> str:
     return hashlib.sha256(encode([version, given, contents])).hexdigest()
 
 
-PLACE = re.compile(rb"\n\x08location\x12([\x01-\x7f])(?=([^\0]{1,127}))")
-"""The name of a file of weights in a model's file: its length, and the bytes that begin with it."""
+PLACE = re.compile(rb"\n\x08location\x12([\x80-\xff]?)([\x01-\x7f])(?=([^\0]{1,4095}))")
+"""The name of a file of weights in a model's file: its length in digits of seven bits, the last one
+alone below 128, and the bytes that begin with it."""
 
 
 def _weights(path: Path) -> list[str]:
     """Return the files of weights to which an ONNX model refers, without parsing it."""
     with suppress(InputError):
         raw = read_bytes(path) if ".onnx" in path.suffixes else b""
-        names = {found[2][: found[1][0]] for found in PLACE.finditer(raw)}
+        found = [place.groups() for place in PLACE.finditer(raw)]
+        names = {text[: b[0] * 128 + a[0] - 128 if a else b[0]] for a, b, text in found}
         return [str(path.parent / os.fsdecode(name)) for name in sorted(names)]
     return []
 
@@ -326,7 +328,7 @@ def _result(graph: Any, solve: Solve, trace: Trace) -> UnwindingResult | Solutio
     return unwind(graph, solve.solver, progress=trace, **how)
 
 
-FINE = Context(prec=20, Emin=19 - MAX_EXPONENT)  # of numbers without finite decimals
+FINE = Context(prec=20)  # digits of numbers without finite decimals
 
 
 def _answered(row: Row, result: UnwindingResult | Solution, trace: Trace) -> Row:
@@ -359,6 +361,8 @@ def _decimal(value: Fraction | int | None, sign: int) -> Decimal | None:
     if value is None:
         return None
     exact = sign * Fraction(value)
+    if exact.denominator == 1:
+        return Decimal(exact.numerator)
     try:
         return exact_decimal(exact, SUM_DIGITS)
     except InputError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ import msgspec
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import encode_lines
 from layoutopt.base.limits import Point
-from layoutopt.base.numbers import SUM_DIGITS, exact_decimal, number, ratio
+from layoutopt.base.numbers import number, ratio
 from layoutopt.base.result import Result, Status
 from layoutopt.base.table import Table
 
@@ -74,6 +74,8 @@ JSON: dict[str, Any] = {
 }
 """Columns of JSON, with their decoded types."""
 
+MOST_DIGITS = 5000  # of scores: costs of networks have up to 4,000, sums of them more
+
 DECIMAL = ("score", "bound", "max_score")  # columns of exact decimals as text
 
 KINDS = {"seed": "INTEGER", "repeat": "INTEGER", "peak_bytes": "INTEGER"} | dict.fromkeys(
@@ -100,7 +102,7 @@ def row_of(values: Sequence[Any]) -> Row:
     for name in (*JSON, *DECIMAL):
         try:
             members[name] = _read(name, members[name])
-        except (msgspec.MsgspecError, InputError, TypeError, RecursionError):
+        except (msgspec.MsgspecError, InvalidOperation, TypeError, RecursionError):
             raise InputError(f"a row holds no {name}, but {members[name]!r}") from None
     try:
         row = msgspec.convert(members, Row)
@@ -117,7 +119,10 @@ def row_of(values: Sequence[Any]) -> Row:
 def _read(name: str, value: Any) -> Any:
     if name in JSON:
         return msgspec.json.decode(value, type=JSON[name])
-    return None if value is None else exact_decimal(value, SUM_DIGITS)
+    number = None if value is None else Decimal(value)
+    if number is not None and not (number.is_finite() and abs(number.adjusted()) <= MOST_DIGITS):
+        raise TypeError
+    return number
 
 
 def select(rows: Sequence[Row], **patterns: Sequence[str]) -> list[Row]:

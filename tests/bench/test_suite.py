@@ -152,15 +152,16 @@ def test_the_identity_of_a_file_is_its_content(tmp_path: Path) -> None:
     assert len(others | {identity(a, "1")}) == 5
 
 
-def test_the_identity_of_a_model_is_also_that_of_its_weights(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["net", "n" * 200])
+def test_the_identity_of_a_model_is_also_that_of_its_weights(name: str, tmp_path: Path) -> None:
     """Files of weights beside a model enter by their content, which may be sizes of tensors."""
     network = model([node("Add", "x w")], {"x": (2, 3)}, constants={"w": np.ones((2, 3))})
-    path = tmp_path / "net.onnx"
+    path = tmp_path / f"{name}.onnx"
     write_proto(network, path, outside=["w"])
     source = InstanceSource("net", str(path))
     before = identity(source, "1")
     assert identity(source, "1") == before
-    (tmp_path / "net.onnx.data").write_bytes(bytes(24))
+    (tmp_path / f"{name}.onnx.data").write_bytes(bytes(24))
     assert identity(source, "1") != before
 
 
