@@ -204,6 +204,11 @@ def test_freed_axes_keep_their_meanings_through_several_conversions() -> None:
         assert [(dim.dim_value, dim.denotation) for dim in dims] == [(2, "N"), (3, "H"), (4, "C")]
         told = {entry.key: entry.value for entry in model.metadata_props}
         assert told["layoutopt.freed"] == '{"y": [1, 2, 0]}'
+    for wrong in ("{", "[1]", '{"y": [2, null, 0]}', '{"y": [0, 0, 1], "z": [9]}'):
+        model.metadata_props[-1].value = wrong
+        assert model.metadata_props[-1].key == "layoutopt.freed"
+        again = layoutopt.convert(model).model
+        assert again.metadata_props[-1].value == "{}"
 
 
 def test_nodes_of_other_types_keep_their_texts() -> None:
