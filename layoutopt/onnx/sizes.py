@@ -336,14 +336,21 @@ def _slices_from_before(node: onnx.NodeProto, inputs: Mapping[str, Array]) -> bo
 
 
 def _overflows(node: onnx.NodeProto, inputs: Mapping[str, Array]) -> bool:
-    """Return whether a reduction may leave its integer type: onnxruntime then gives its limit."""
-    data = inputs.get(node.input[0]) if node.op_type.startswith("Reduce") else None
+    """Return whether a reduction or power may leave its integer type: runtimes stop at its end."""
+    data = inputs.get(node.input[0]) if node.op_type.startswith(("Reduce", "Pow")) else None
     if data is None or data.dtype.kind not in "iu":
         return False
     size = np.abs(data.astype(np.float64))
-    if node.op_type in ("ReduceSumSquare", "ReduceL2"):
-        size = size**2
-    most = np.prod(np.maximum(size, 1)) if node.op_type == "ReduceProd" else size.sum()
+    with np.errstate(all="ignore"):
+        match node.op_type:
+            case "Pow":
+                most = np.max(np.maximum(size, 1) ** inputs[node.input[1]], initial=0)
+            case "ReduceProd":
+                most = np.prod(np.maximum(size, 1))
+            case "ReduceSumSquare" | "ReduceL2":
+                most = np.sum(size**2)
+            case _:
+                most = np.sum(size)
     return bool(most >= np.iinfo(data.dtype).max)
 
 
