@@ -101,7 +101,10 @@ class CostNetwork:
             ):
                 raise InputError(f"unit must be a positive number, got {unit!r}")
             given = unit if isinstance(unit, Rational | Decimal) else Decimal(repr(float(unit)))
-            self._step = Fraction(exact(given, None, "(unit)"))
+            try:
+                self._step = Fraction(exact(given, None, ""))
+            except InputError:
+                raise InputError(f"unit has more than {DIGITS:,} digits") from None
         self._domains: dict[int, Domain] = {}
         self._nodes: dict[str, tuple[int, Domain]] = {}
         self._costs: dict[tuple[int, int], Fraction | int] = {}
@@ -163,7 +166,7 @@ class CostNetwork:
         u = len(self._nodes)
         self._nodes[name] = (u, domain)
         try:
-            for label, cost in self._by_label(name, costs, "costs"):
+            for label, cost in self._labelled(name, costs, "costs"):
                 self.cost(name, label, cost)
         except InputError:  # forget the node
             del self._nodes[name]
@@ -206,9 +209,10 @@ class CostNetwork:
             A row for each label of ``u``, with an entry for each of ``v``; what is forbidden is
             as in :meth:`node`.
         """
-        self._join(u, v, self._table(u, v, costs))
+        self._join(u, v, self._exact_table(u, v, costs))
 
-    def _table(self, u: str, v: str, costs: CostRows) -> ExactRows:
+    def _exact_table(self, u: str, v: str, costs: CostRows) -> ExactRows:
+        """Return what pairs of labels of two nodes cost, in exact numbers."""
         what = f"of {u!r} and {v!r}"
         rows = _rows_of(costs, f"the table {what}")
         return tuple([tuple([self._cost(x, what) for x in row]) for row in rows])
@@ -278,7 +282,7 @@ class CostNetwork:
                 raise InputError(f"node {node!r} {lacks}; each node of a window needs both")
         own: defaultdict[tuple[int, int], Fraction | int] = defaultdict(int)
         for node, amounts in usage.items():
-            for label, amount in self._by_label(node, amounts, "usages"):
+            for label, amount in self._labelled(node, amounts, "usages"):
                 found = self._number(amount, f"of node {node!r}")
                 if found < 0:
                     raise InputError(f"node {node!r} uses {amount} of a window, less than nothing")
@@ -324,7 +328,7 @@ class CostNetwork:
             raise InputError(f"node {node!r} has no label {label}, it has {domain.size}")
         return u, number
 
-    def _by_label(self, node: str, given: Any, what: str) -> list[tuple[Any, Any]]:
+    def _labelled(self, node: str, given: Any, what: str) -> list[tuple[Any, Any]]:
         """Return numbers with the labels of a node; a list must be empty or have one for each."""
         own, size = _by_label(given, f"the {what} of node {node!r}"), self._nodes[node][1].size
         if not _has_labels(given) and len(own) not in (0, size):
@@ -433,7 +437,7 @@ class CostNetwork:
             ):
                 raise InputError(f"an edge joins two of nodes 0 to {len(own) - 1}, got {[*ends]}")
             u, v = names[ends[0]], names[ends[1]]
-            table, number = known.get(k) or (net._table(u, v, every[k]), None)
+            table, number = known.get(k) or (net._exact_table(u, v, every[k]), None)
             known[k] = table, net._join(u, v, table, number)
         return net
 
