@@ -348,6 +348,8 @@ class RewrittenGraph:
         self.new = ConversionGraph(graph.name, graph.opset)
         self.names = TensorNames(graph, values, orders)
         self.scopes = _scopes(graph, values, modes, orders)  # where each value is transformed
+        # names of the given graph's transposes, by what they make
+        self.transposes = {op.outputs[0]: op.name for op in graph.ops if op.name not in modes}
         self.laid: list[ValueForms] = [ValueForms(value.shape) for value in values.every]
         self.moved: dict[str, MovedValue] = {}  # what transposes of the new graph do, by name
         # For each op that pads blocks, or cuts padding off, its transpose; "" without one.
@@ -612,14 +614,18 @@ class RewrittenGraph:
         shape: Shape | None,
         scope: str = "",
     ) -> str:
-        """Add an op of one operand and result, and return its name."""
+        """Add an op of one operand and result, and return its name.
+
+        A transpose that makes the same tensor as one of the given graph has the same name.
+        """
+        kept = self.transposes.get(name) if type == "Transpose" else None
         op = Op(
             type,
             dict(attributes),
             (source,),
             (name,),
             output_shapes=(shape,),
-            name=self.names.op(f"{type.lower()}_{name}"),
+            name=kept or self.names.op(f"{type.lower()}_{name}"),
             opset=self.old.opset,
             scope=scope,
         )

@@ -164,10 +164,10 @@ class _Writer:
         ops = self.ops.get(scope, [])
         nodes = [self._node(op) for op in ops]
         reasons = {line.op: line.why for line in conversion.remaining}
-        for node in nodes:
-            if node.name in reasons:
-                tell(node, {"why": reasons[node.name]})
         for op, node in zip(ops, nodes, strict=True):
+            if op.name in reasons:
+                node.name = op.name
+                tell(node, {"why": reasons[op.name]})
             self._write_bodies(op, node)
         if scope:
             for value, name in zip(target.input, given, strict=True):

@@ -261,7 +261,7 @@ def test_what_remains() -> None:
         "'x' comes as NHWC from input 'x', and Conv 'a' takes it as NCHW",
         "'b' comes as NCHW from Conv 'b', and output 'b_out' takes it as NHWC",
     ]
-    assert found.after.by_op == {"transpose_a_in": 384, "transpose_b_out": 384}
+    assert found.after.by_op == {"a_in": 384, "b_out": 384}
 
 
 def test_who_needs_it() -> None:
