@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -28,7 +28,7 @@ from layoutopt.conversion.cost_table import (
 from layoutopt.conversion.cost_table import costs as costs_of
 from layoutopt.conversion.desired import Desired
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.heuristics import labels_of
+from layoutopt.conversion.heuristics import completed, labels_of
 from layoutopt.conversion.labelling import LabellingBuilder, proved, stated
 from layoutopt.conversion.modes import Mode, ModeTable, as_written, joined, orders_of_many
 from layoutopt.conversion.required import required
@@ -249,16 +249,33 @@ class _Run:
             def first(cost: float) -> float:
                 return self._objective(int(cost))[0]
 
-            return proved(stated, limits.restated(first, first).steady("min"))
+            # a graph takes about as long to write down as to state, and half of it again
+            early = limits.saving(1.5 * (time.monotonic() - limits.started))
+            begin = self._standard(early) if self.microsoft else stated.start
+            return proved(stated, begin, early.restated(first, first).steady("min"))
         if entry.takes is Takes.TABLES:
             labels = entry.load()(stated.problem, limits).labelling
         else:
             labels = np.array(labels_of(stated, entry.load()(stated)), np.int64)
-        worth = None if labels is None else stated.cost(labels)
-        given = stated.cost(stated.start)
-        if worth is None or (given is not None and given < worth):
-            labels, worth = stated.start, given
-        return CostAnswer(labelling=labels, objective=worth, bound=-stated.constant)
+        labels = self._unless_worse(labels)
+        return CostAnswer(labelling=labels, objective=stated.cost(labels), bound=-stated.constant)
+
+    def _standard(self, limits: Limits) -> IntArray:
+        """Return the best labels without onnxruntime's own ops, which are found much sooner."""
+        standard, stated = replace(self, microsoft=False), self.problem
+        labels = standard.answer("auto", limits.within(limits.left / 2).partial()).labelling
+        assert labels is not None
+        modes = zip(standard.every, standard.problem.modes(labels), strict=True)
+        found = completed(stated, [one.rows[number] for one, number in modes])
+        return self._unless_worse(np.array(labels_of(stated, found), np.int64))
+
+    def _unless_worse(self, labels: IntArray | None) -> IntArray:
+        """Return labels, or those of the given graph if these cost less."""
+        given = self.problem.cost(self.problem.start)
+        worth = None if labels is None else self.problem.cost(labels)
+        if labels is None or worth is None or (given is not None and given < worth):
+            return self.problem.start
+        return labels
 
     def _objective(self, cost: int | None) -> Amounts:
         """Return the value of each objective by what a labelling costs; a bound is at least 0."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
-from layoutopt.conversion.candidates import CandidateModes
+from layoutopt.conversion.candidates import CandidateModes, ModeRow
 from layoutopt.conversion.labelling import ConversionLabelling
 from layoutopt.conversion.values import Need
 from layoutopt.layout.factors import Form, Order
@@ -174,6 +175,23 @@ def _best_chain(placed: ChosenOrders, chain: Sequence[int]) -> list[int]:
     for row in back[:0:-1]:
         found.append(row[found[-1]])
     return found[::-1]
+
+
+def completed(task: ConversionLabelling, wanted: Sequence[ModeRow]) -> list[int]:
+    """Choose the modes with the wanted rows; where there is none, what costs least beside them."""
+    pairs = zip(task.rows, wanted, strict=True)
+    found = [rows.index(row) if row in rows else None for rows, row in pairs]
+    placed = ChosenOrders(task)
+    for at, number in enumerate(found):
+        if number is not None:
+            placed.add(at, number)
+    chosen = list[int]()
+    for at, number in enumerate(found):
+        if number is None:
+            number = min(range(len(task.rows[at])), key=partial(placed.price, at))
+            placed.add(at, number)
+        chosen.append(number)
+    return chosen
 
 
 def labels_of(task: ConversionLabelling, found: Sequence[int]) -> list[int]:

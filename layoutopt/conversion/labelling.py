@@ -15,7 +15,6 @@ the graph runs, in as many orders as are wanted, and have no part in the problem
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -328,27 +327,21 @@ class LabellingBuilder:
         )
 
 
-def proved(stated: ConversionLabelling, limits: Limits) -> CostAnswer:
-    """Choose the best in the time that the rest leaves; what is given, where that is too short.
+def proved(stated: ConversionLabelling, first: IntArray, limits: Limits) -> CostAnswer:
+    """Choose the best labels; the ``first`` ones, where time is too short.
 
     Among equally good choices, few ops run otherwise than they are written.  These are found by a
     second problem, as the proof of the first must not wait for ties that no objective counts.
-    Writing a graph down takes about as long as stating it, and half of it again.
     """
-    early = limits.saving(1.5 * (time.monotonic() - limits.started))
-    work = partial(solve_pbqp, stated.problem, early, stated.start)
     try:
-        answer = run_phase("solve", work, early)
+        answer = run_phase("solve", partial(solve_pbqp, stated.problem, limits, first), limits)
     except TimeoutError:
-        found = stated.cost(stated.start)
-        stopped = early.stopped or Stopped.TIME_LIMIT
-        return CostAnswer(
-            labelling=stated.start, objective=found, bound=-stated.constant, stopped=stopped
-        )
+        found, why = stated.cost(first), limits.stopped or Stopped.TIME_LIMIT
+        return CostAnswer(labelling=first, objective=found, bound=-stated.constant, stopped=why)
     if answer.stopped is not Stopped.FINISHED:
         return answer
     try:
-        fewer = run_phase("solve", partial(_least_changed, stated, answer, early), early)
+        fewer = run_phase("solve", partial(_least_changed, stated, answer, limits), limits)
     except TimeoutError:
         return answer
     same = fewer is not None and stated.cost(fewer) == answer.objective

@@ -231,6 +231,14 @@ def test_what_is_given_is_the_answer(
     assert_same(graph, found, 0)
 
 
+def test_the_best_without_onnxruntimes_ops_is_known_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search with them that is ended at once leaves it."""
+    solvers = iter((labelling.solve_pbqp, labelling.solve_pbqp, out_of_memory))
+    monkeypatch.setattr(labelling, "solve_pbqp", lambda *given: next(solvers)(*given))
+    found = convert_graph(given(), microsoft=True)
+    assert (found.stopped, found.objective) == (Stopped.MEMORY_LIMIT, (0,))
+
+
 def test_where_a_search_ends_at_once_costs_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """A weight that no op of a table takes as written is given as one does: nothing copies it."""
     monkeypatch.setattr(labelling, "solve_pbqp", out_of_memory)
