@@ -339,13 +339,16 @@ def _permuted(op: Op, remapped: Remapped) -> Mode:
 
 
 def _form(permutation: Form | None, shape: Shape | None) -> Form | None:
-    """Return a permutation as a form; in front of the operand's axes it may have new ones."""
+    """Return a permutation as a form.
+
+    In front of the operand's axes it may have new ones; axes of size 1 may be left out.
+    """
     if permutation is None or shape is None:
         return None
-    if not is_whole(permutation):
-        return permutation
     front = len(permutation) - len(shape)
-    return permutation if not front else tuple([max(axis - front, -1) for axis in permutation])
+    if not is_whole(permutation) or front <= 0:
+        return permutation
+    return tuple([max(axis - front, -1) for axis in permutation])
 
 
 def _order(form: Form | None, shape: Shape | None) -> Order:

@@ -156,22 +156,33 @@ GEMM_TYPES = {"double", "float", "float16"}
 
 
 def matrix_products(op: Op) -> Iterator[Remapped]:
-    """Yield a product of two matrices as Gemm, in all orders of operands and of the result."""
-    plain = op.rank(0) == op.rank(1) == 2
+    """Yield a product of two matrices as Gemm, in all orders of operands and of the result.
+
+    The batch of a MatMul, if it has any, is of size 1: its axes are left out.
+    """
+    shapes = op.shape(0), op.shape(1)
+    plain = all(shape and len(shape) > 1 and {*shape[:-2]} <= {1} for shape in shapes)
     if op.type != "MatMul" or (plain and op.element_type in GEMM_TYPES):
         left, right = op.integer("transA", 0), op.integer("transB", 0)
         for a, b, result in product((0, 1), repeat=3):
             flags = {"transA": left ^ a, "transB": right ^ b}
             if result:
                 flags = {"transA": 1 - (right ^ b), "transB": 1 - (left ^ a)}
-            orders = [TURNED if a else None, TURNED if b else None]
+            orders = [_matrix(op.rank(0), a), _matrix(op.rank(1), b)]
             if op.has(2):
                 orders.append(fitted(TURNED, op.rank(2) or 0) if result else None)
             orders += [None] * (len(op.inputs) - len(orders))
             operands = (1, 0, *range(2, len(op.inputs))) if result else None
-            outputs = (TURNED if result else None,)
+            outputs = (_matrix(max(op.rank(0) or 0, op.rank(1) or 0), result),)
             kind = "Gemm" if op.type == "MatMul" else ""
             yield Remapped({**op.attributes, **flags}, tuple(orders), outputs, {}, operands, kind)
+
+
+def _matrix(rank: int | None, turned: int) -> Permutation | None:
+    """Return the last two axes of so many, exchanged if ``turned``; None for a matrix as it is."""
+    row, column = (rank or 2) - 2, (rank or 2) - 1
+    order = (column, row) if turned else (row, column)
+    return None if order == (0, 1) else order
 
 
 TURNED: Permutation = (1, 0)
