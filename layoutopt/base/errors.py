@@ -52,6 +52,20 @@ class errors_at:
             raise error.located(self.place, self.file) from None
 
 
+class errors_of:
+    """Context that says of what an InputError is, before its reason."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, InputError):
+            raise InputError(f"{self.what}: {error.reason}") from error.__cause__
+
+
 def _line(text: str) -> str:
     """Return a text as one printable line of bounded length."""
     line = " ".join(text.splitlines())

@@ -7,7 +7,7 @@ from functools import partial
 from inspect import Parameter, getdoc, signature
 from typing import TypeAlias
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_of
 from layoutopt.generate import networks, resnet, transformer, views
 from layoutopt.generate.layers import training_step
 from layoutopt.generate.random_graphs import random_graph, random_views
@@ -69,10 +69,8 @@ def generate(family: str, settings: Mapping[str, str]) -> Graph:
             raise InputError(f"{told}; allowed: {', '.join(defaults)}")
     chosen = {name: _value(name, text, defaults[name]) for name, text in settings.items()}
     own = defaults | chosen
-    try:
+    with errors_of(f"family {family!r}"):
         graph = FAMILIES[family](**own)
-    except InputError as error:
-        raise InputError(f"family {family!r}: {error.reason}") from None
     changed = [f"{name}={text(own[name])}" for name in own if own[name] != defaults[name]]
     graph.name = "-".join([family, *changed])
     graph.description = f"{summary(family)}: {listing(own)}"

@@ -7,8 +7,8 @@ would place that element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_of
 from layoutopt.base.limits import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Piece, UnwindingResult
@@ -58,7 +58,7 @@ def root_tiles(graph: GraphStore, t: int) -> TileMap:
     if isinstance(op, Tiled):
         return op.tiles[t - graph.op_outputs[producer][0]]
     _refuse_hook(graph, producer)
-    with _named(f"op {op.id!r}"):
+    with errors_of(f"op {op.id!r}"):
         if isinstance(op, ops.Source) and op.mapping is not None:
             return _mapped(op.mapping, memory)
         from layoutopt.tiles.rules import tile_map
@@ -177,15 +177,6 @@ def _mapped(mapping: tuple[int | str, ...], memory: TileMemory) -> TileMap:
             raise InputError(f"mapping: {where!r} is not a tile; tiles are 0 to {memory.tiles - 1}")
         tiles.append(where)
     return tile_map_of(tiles)
-
-
-@contextmanager
-def _named(op: str) -> Iterator[None]:
-    """Add an op to errors of rules and hooks."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{op}: {error.reason}") from error.__cause__
 
 
 def _refuse_hook(graph: GraphStore, i: int) -> None:
@@ -359,7 +350,7 @@ def output_tiles(graph: GraphStore, i: int, inputs: Sequence[Array]) -> list[Arr
         np.asarray(tiles, np.int64).reshape(shape)
         for tiles, shape in zip(inputs, before, strict=True)
     ]
-    with _named(f"barrier {graph.ops[i].id!r}"):
+    with errors_of(f"barrier {graph.ops[i].id!r}"):
         found = hooked_tiles(hook_of(graph, i) or "", shaped, after, memory_of(graph))
     return [tiles.reshape(-1) for tiles in found]
 
@@ -369,12 +360,12 @@ def reads(graph: GraphStore, i: int) -> list[Array] | None:
 
     See :func:`layoutopt.tiles.hooks.read_elements`.
     """
-    with _named(f"barrier {graph.ops[i].id!r}"):
+    with errors_of(f"barrier {graph.ops[i].id!r}"):
         return read_elements(hook_of(graph, i) or "", *_shapes(graph, i))
 
 
 def _strided(graph: GraphStore, i: int) -> list[Strided] | None:
-    with _named(f"barrier {graph.ops[i].id!r}"):
+    with errors_of(f"barrier {graph.ops[i].id!r}"):
         return strided_outputs(hook_of(graph, i) or "", *_shapes(graph, i))
 
 

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_of
+from layoutopt.tiles.blocks import Array
 from layoutopt.tiles.memory import TileMemory
 
-Array = NDArray[np.int64]
 Shape = tuple[int, ...]
 
 
@@ -183,12 +182,10 @@ def strided_outputs(
         return None
     if name not in BUILT_IN:
         raise InputError(f"unknown hook {name!r}; known: {', '.join([*BUILT_IN, *HOOKS])}")
-    if not inputs:
-        raise InputError(f"hook {name!r}: needs an input")
-    try:
+    with errors_of(f"hook {name!r}"):
+        if not inputs:
+            raise InputError("needs an input")
         return BUILT_IN[name](inputs, outputs)
-    except InputError as error:
-        raise InputError(f"hook {name!r}: {error.reason}") from None
 
 
 def read_elements(
@@ -237,19 +234,15 @@ def hooked_tiles(
     lies = strided_outputs(name, [tiles.shape for tiles in inputs], wanted)
     if lies is not None:
         return [how.taken(inputs).reshape(shape) for how, shape in zip(lies, wanted, strict=True)]
-    try:
-        found = HOOKS[name][0]([tiles.copy() for tiles in inputs], list(wanted), memory)
-    except (Exception, SystemExit) as error:  # a user's function may raise anything
-        raise InputError(f"hook {name!r}: failed with {type(error).__name__}: {error}") from error
-    if not isinstance(found, list | tuple) or len(found) != len(wanted):
-        raise InputError(f"hook {name!r}: must return a list of {len(wanted)} arrays of tiles")
-    try:
-        return [
-            _checked(k, tiles, shape, memory)
-            for k, (tiles, shape) in enumerate(zip(found, wanted, strict=True))
-        ]
-    except InputError as error:
-        raise InputError(f"hook {name!r}: {error.reason}") from None
+    with errors_of(f"hook {name!r}"):
+        try:
+            found = HOOKS[name][0]([tiles.copy() for tiles in inputs], list(wanted), memory)
+        except (Exception, SystemExit) as error:  # a user's function may raise anything
+            raise InputError(f"failed with {type(error).__name__}: {error}") from error
+        if not isinstance(found, list | tuple) or len(found) != len(wanted):
+            raise InputError(f"must return a list of {len(wanted)} arrays of tiles")
+        given = enumerate(zip(found, wanted, strict=True))
+        return [_checked(k, tiles, shape, memory) for k, (tiles, shape) in given]
 
 
 def _checked(k: int, given: Any, shape: Shape, memory: TileMemory) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, errors_of
 from layoutopt.base.numbers import integers, least
 from layoutopt.base.result import outer_sum
 from layoutopt.tiles.blocks import Array, Steps, TileMap, even_steps, tile_map_of
@@ -295,12 +295,10 @@ def tile_map(
     if not isinstance(name, str) or name not in RULES:
         raise InputError(f"unknown rule {name!r}; known: {', '.join(RULES)}")
     parameters = {key: value for key, value in given.items() if key != "kind"}
-    try:
+    with errors_of(f"rule {name!r}"):
         check_parameters(RULES[name], parameters)
         found = mapped(_called(name, shape, memory, parameters), shape)
         check_range(found, memory)
-    except InputError as error:
-        raise InputError(f"rule {name!r}: {error.reason}") from None
     return found
 
 
