@@ -226,8 +226,8 @@ def exact(call: Call, solver: Entry) -> Result:
     memory = call.graph.tile_memory
     if memory is None:
         return lower_and_solve(call, solver)
-    from layoutopt.check.elements import overfull
-    from layoutopt.machine.capacitated import fits, place
+    from layoutopt.check.elements import overfull, too_full
+    from layoutopt.machine.capacitated import place
 
     if lacking := overfull(call.graph):
         return Result(infeasible=lacking)
@@ -241,7 +241,7 @@ def exact(call: Call, solver: Entry) -> Result:
     bound = None
     if memory.grain == 1 and all(value >= 0 for _, _, value in call.graph.pairs):
         free = lower_and_solve(call, solver)
-        if free.labelling is None or fits(call.graph, free.labelling):
+        if free.labelling is None or not any(too_full(call.graph, free.labelling)):
             return free
         bound = free.bound
     if call.begun.given.count:

@@ -458,7 +458,7 @@ def occupied(graph: GraphStore, layouts: Layouts) -> Array:
 def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
     """Yield each sink, and the bytes of its elements on each tile, shape ``(tiles,)``."""
     memory = memory_of(graph)
-    require_countable(sum(sink.size * memory.bytes_of(sink.name) for sink in graph.sinks()))
+    require_countable(sum(sink_bytes(graph).values()))
     where = Hooked(graph, layouts) if takes_hooked(graph, layouts) else None
     maps = TileMaps(graph)
     once = cache(on_each)  # equal layers have equal boxes
@@ -476,13 +476,18 @@ def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
         yield sink, count
 
 
+def sink_bytes(graph: GraphStore) -> dict[str, int]:
+    """Return the bytes of all elements of each sink of a graph with a tile memory, by name."""
+    memory = memory_of(graph)
+    return {sink.name: sink.size * memory.bytes_of(sink.name) for sink in graph.sinks()}
+
+
 def overfull(graph: GraphStore) -> str:
     """Return the reason why all sinks exceed a graph's tile memory in total, or an empty string.
 
     The bytes used on a tile are a multiple of the greatest common divisor of the grains' bytes.
     """
-    memory = memory_of(graph)
-    need = {s.name: s.size * memory.bytes_of(s.name) for s in graph.sinks()}
+    memory, need = memory_of(graph), sink_bytes(graph)
     total, common = sum(need.values()), math.gcd(*_grains(graph)) or 1
     room = memory.tiles * (memory.bytes_per_tile // common * common)
     if total <= room:
@@ -505,8 +510,7 @@ def sure_to_fit(graph: GraphStore) -> bool:
     memory, grains = memory_of(graph), _grains(graph)
     common = math.gcd(*grains) or 1
     least = memory.bytes_per_tile // common * common - max(grains, default=0) + common
-    total = sum(sink.size * memory.bytes_of(sink.name) for sink in graph.sinks())
-    return total <= memory.tiles * max(least, 0)
+    return sum(sink_bytes(graph).values()) <= memory.tiles * max(least, 0)
 
 
 def _grains(graph: GraphStore) -> set[int]:

@@ -47,12 +47,6 @@ TRACED_BYTES = 200
 """What tracing takes of a free element, roughly."""
 
 
-def fits(graph: GraphStore, layouts: LayoutDict) -> bool:
-    """Return whether layouts keep to the capacity of a graph's tile memory."""
-    memory = memory_of(graph)
-    return bool((occupied(graph, layouts) <= memory.bytes_per_tile).all())
-
-
 def place(graph: GraphStore, limits: Limits) -> tuple[Result, dict[str, int]]:
     """Choose layouts that keep to the capacity of a graph's tile memory, and to its grain.
 

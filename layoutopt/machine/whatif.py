@@ -19,7 +19,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Progress, interruptible, limited
 from layoutopt.base.numbers import exact_decimal, least, to_decimal
 from layoutopt.base.result import Piece, Result, Status, UnwindingResult
-from layoutopt.check.elements import evaluate, held
+from layoutopt.check.elements import evaluate, held, sink_bytes
 from layoutopt.graphs.builder import listed
 from layoutopt.graphs.locations import check_graph, layouts_in
 from layoutopt.graphs.store import GraphStore
@@ -311,9 +311,8 @@ def smallest_machine(
     with interruptible(limits), suppress(TimeoutError):
         _, problem, told = counts_problem(graph, limits)
         return SmallestMachine(*smallest_capacity(problem, told))
-    memory = memory_of(graph)
-    need = sum(sink.size * memory.bytes_of(sink.name) for sink in graph.sinks())
-    return SmallestMachine(-(-need // memory.tiles), None)
+    need = sum(sink_bytes(graph).values())
+    return SmallestMachine(-(-need // memory_of(graph).tiles), None)
 
 
 def _in_values(lowered: Lowered, answer: CapacityAnswer) -> Result:
