@@ -81,11 +81,11 @@ def _explainer(
     """Return what explains a pair or a sink; refuse unknown names before anything is solved."""
     from layoutopt.explain.pair import explain_pair
     from layoutopt.explain.sink import ALTERNATIVES, explain_sink
-    from layoutopt.explain.subject import ends_of
     from layoutopt.graphs.locations import layout_sink
+    from layoutopt.graphs.store import pair_ends
 
     if pair is not None:
-        ends_of(graph, *pair)
+        pair_ends(graph, *pair)
         return partial(explain_pair, a=pair[0], b=pair[1])
     assert sink is not None
     layout_sink(graph, sink)

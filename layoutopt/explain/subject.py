@@ -22,7 +22,7 @@ from layoutopt.explain.explanation import Obstacle, listed
 from layoutopt.graphs import ops
 from layoutopt.graphs.locations import FixedElements, LayoutDict, check_result, fresh_layouts
 from layoutopt.graphs.ops import Kind, UnwindingOp, size
-from layoutopt.graphs.store import GraphStore
+from layoutopt.graphs.store import GraphStore, pair_ends
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import fix_tiles, memory_of, unused
 from layoutopt.lowering.elements.groups import (
@@ -105,7 +105,7 @@ class Subject:
 
     def index(self, a: Tensor | str, b: Tensor | str) -> int:
         """Return the number of the pair of two tensors, in either order."""
-        return self._place[ends_of(self.graph, a, b)]
+        return self._place[pair_ends(self.graph, a, b)]
 
     def amount(self, multiple: int) -> Decimal:
         """Convert a multiple of the unit to a decimal."""
@@ -189,15 +189,6 @@ class Subject:
         for (a, b, _), pair in zip(self.graph.pairs, checked.pairs, strict=True):
             matched[self._place[frozenset((a, b))]] = pair.matched
         return matched
-
-
-def ends_of(graph: GraphStore, a: Tensor | str, b: Tensor | str) -> frozenset[int]:
-    """Return the tensors of a pair, by number."""
-    ends = frozenset((graph.number(a), graph.number(b)))
-    if not any(frozenset(pair[:2]) == ends for pair in graph.pairs):
-        names = f"{graph.tensor(a).name!r} and {graph.tensor(b).name!r}"
-        raise InputError(f"there is no valued pair of {names}")
-    return ends
 
 
 def obstacles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:

@@ -243,12 +243,9 @@ class GraphStore:
         InputError
             If there is no such pair.
         """
-        ends = {self.number(a), self.number(b)}
-        gone = [pair for pair in self.pairs if {pair[0], pair[1]} == ends]
-        if not gone:
-            names = f"{self.tensor(a).name!r} and {self.tensor(b).name!r}"
-            raise InputError(f"there is no valued pair of {names}")
-        self.pairs = [pair for pair in self.pairs if {pair[0], pair[1]} != ends]
+        ends = pair_ends(self, a, b)
+        gone = [pair for pair in self.pairs if frozenset(pair[:2]) == ends]
+        self.pairs = [pair for pair in self.pairs if frozenset(pair[:2]) != ends]
         self._forget()
         return tuple(map(self._pair, gone))
 
@@ -486,6 +483,15 @@ class GraphStore:
 
     def __repr__(self) -> str:
         return f"Graph({self.name!r}: {len(self.ops)} ops, {len(self.pairs)} valued pairs)"
+
+
+def pair_ends(graph: GraphStore, a: Tensor | str, b: Tensor | str) -> frozenset[int]:
+    """Return the numbers of two tensors, which a ValuedPair must join."""
+    ends = frozenset((graph.number(a), graph.number(b)))
+    if not any(frozenset(pair[:2]) == ends for pair in graph.pairs):
+        names = f"{graph.tensor(a).name!r} and {graph.tensor(b).name!r}"
+        raise InputError(f"there is no valued pair of {names}")
+    return ends
 
 
 def _moved(outputs: range, place: dict[int, int]) -> range:
