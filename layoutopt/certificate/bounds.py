@@ -15,7 +15,7 @@ import numpy as np
 
 from layoutopt.certificate.pairwise import LARGEST, MOST_ENTRIES, Pairwise, fixed, split
 from layoutopt.certificate.reductions import NoLabelling, ReducedPairwise
-from layoutopt.certificate.refused import Refused, listed, number, numbered
+from layoutopt.certificate.refused import Refused, listed, message, number, numbered
 from layoutopt.certificate.rows import Array
 
 Evidence: TypeAlias = dict[str, Any]
@@ -63,7 +63,7 @@ def _exhaustive(problem: Pairwise, _: Evidence, depth: int) -> Bound:
     for i, j, table in problem.edges:
         sums = problem.added(sums, along([i, j], table if i < j else table.T))
     for i, j, weight in problem.equal:
-        sums = problem.added(sums, along([i, j], _diagonal(problem, i, weight)))
+        sums = problem.added(sums, along([i, j], problem.same(i, weight)))
     good = np.ones(sizes, bool)
     for row, constant in rows:
         used = np.full(sizes, constant, object)
@@ -72,13 +72,6 @@ def _exhaustive(problem: Pairwise, _: Evidence, depth: int) -> Bound:
         good &= (row.low is None or used >= row.low) & (row.high is None or used <= row.high)
     found = np.asarray(sums, problem.dtype)[good]
     return (int(found.max()) if found.size else problem.never), False
-
-
-def _diagonal(problem: Pairwise, node: int, weight: int) -> Array:
-    """Return the table of an edge with a value for equal labels."""
-    table = np.zeros((problem.widths[node],) * 2, problem.dtype)
-    np.fill_diagonal(table, weight)
-    return table
 
 
 def _table(problem: Pairwise, evidence: Evidence, __: int) -> Bound:
@@ -114,7 +107,7 @@ def _table(problem: Pairwise, evidence: Evidence, __: int) -> Bound:
         if prod(sizes) > MOST_ENTRIES:
             raise Refused(f"eliminating node {u} makes a table of more than {MOST_ENTRIES} entries")
         sums = np.zeros(sizes, problem.dtype)
-        arrays += [(ends, _diagonal(problem, u, w)) for ends, w in alike]
+        arrays += [(ends, problem.same(u, w)) for ends, w in alike]
         for nodes, array in arrays:
             sums += array.reshape([problem.widths[v] if v in nodes else 1 for v in scope])
             if problem.shut:
@@ -180,7 +173,7 @@ def _messages(
             if two == [None, None]:
                 raise Refused("at most one message of an edge can be omitted")
             moved[e] = [
-                None if x is None else _message(x, problem, u)
+                None if x is None else message(x, problem.widths[u], u, number)
                 for x, u in zip(two, nodes, strict=True)
             ]
     sides = [side for pair in moved.values() for side in pair if side is not None]
@@ -251,20 +244,6 @@ class _Moved:
         given = -np.asarray(sides[here])
         sides[1 - here] = np.maximum(given + weight, _others(given, int(given.min() + weight)))
         return 0
-
-
-def _message(given: object, problem: Pairwise, node: int) -> Message:
-    """Return a message to a node: a number per label, or for some labels and all others."""
-    width = problem.widths[node]
-    if not isinstance(given, dict):
-        return [*map(number, listed(given, width, f"one to node {node}"))]
-    at = listed(given.get("at"), None, f"labels of one to node {node}")
-    labels = numbered(at, [width] * len(at), f"labels of one to node {node}")
-    values = listed(given.get("put"), len(at), f"one to node {node}")
-    found: Message = [number(given.get("rest", 0))] * width
-    for label, put in zip(labels, values, strict=True):
-        found[label] = number(put)
-    return found
 
 
 def _agreed(weight: int, one: Array, two: Array) -> int:

@@ -87,6 +87,12 @@ class Pairwise:
         both = np.asarray(one + two, self.dtype)
         return np.maximum(both, self.never) if self.shut else both
 
+    def same(self, node: int, weight: int) -> Array:
+        """Return an equality edge of a node as a table: a value for equal labels, 0 for others."""
+        table = np.zeros((self.widths[node],) * 2, self.dtype)
+        np.fill_diagonal(table, weight)
+        return table
+
     def inside(self, row: RowLimits) -> tuple[RowLimits, int] | None:
         """Return a row in this problem's numbering, and the amount of fixed nodes.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from layoutopt.certificate.pairwise import MOST_ENTRIES, Pairwise
-from layoutopt.certificate.refused import Refused, entry, listed, numbered
+from layoutopt.certificate.refused import Refused, entry, listed, message, numbered
 from layoutopt.certificate.rows import SMALL, ActiveRows, Array, RowLimits
 
 DEEPEST = 100  # how deep cases may be nested
@@ -129,8 +129,7 @@ class ReducedPairwise(_Worths):
             ok = problem.allowed(table)
             self.add(i, j, np.where(ok, table, 0).astype(self.dtype), ok)
         for i, j, weight in problem.equal:
-            same = np.zeros((len(good[i]), len(good[j])), self.dtype)
-            np.fill_diagonal(same, weight)
+            same = problem.same(i, weight)
             self.add(i, j, same, np.ones(same.shape, bool))
         for u, v in self.edges():
             self.drop_idle(u, v)
@@ -332,9 +331,9 @@ class ReducedPairwise(_Worths):
         edges = self.edges()
         messages = listed(entry(given, "messages"), len(edges), "messages")
         tight = self._scaled(parts)
-        for (u, v), message in zip(edges, messages, strict=True):
-            if message is not None:
-                own = _message(message, len(self.unary[v]), v)
+        for (u, v), put in zip(edges, messages, strict=True):
+            if put is not None:
+                own = np.array(message(put, len(self.unary[v]), v, _whole), object)
                 tight.pay(v, own)
                 tight.near[u][v][0][...] -= own
         self._charge(tight, listed(entry(given, "rows"), None, "rows"))
@@ -431,20 +430,6 @@ def _best(worth: Array, ok: Array) -> tuple[Any, Any]:
     least = -(SMALL**9) if worth.dtype == object else -4 * SMALL
     best = np.asarray(np.where(ok, worth, least).max(axis=0), worth.dtype)
     return best * some, some
-
-
-def _message(given: object, width: int, node: int) -> Array:
-    """Return a message to a node: an integer per label, or for some labels and 0 for others."""
-    found = np.zeros(width, object)
-    if isinstance(given, dict):
-        at = listed(given.get("at"), None, f"labels of one to node {node}")
-        at = numbered(at, [width] * len(at), f"labels of one to node {node}")
-        given = listed(given.get("put"), len(at), f"one to node {node}")
-    else:
-        at = [*range(width)]
-    for label, put in zip(at, listed(given, len(at), f"one to node {node}"), strict=True):
-        found[label] = _whole(put)
-    return found
 
 
 def _whole(given: object) -> int:

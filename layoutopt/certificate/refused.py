@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 RATIO = re.compile("(-?[0-9]{1,4300})(?:/([0-9]{1,4300}))?")
 
@@ -42,6 +44,23 @@ def numbered(given: object, ends: Sequence[int], what: str) -> list[int]:
         if type(x) is not int or not 0 <= x < end:
             raise Refused(f"{what} must be integers from 0 to {end - 1}")
     return listed(given, None, what)
+
+
+def message(given: object, width: int, node: int, read: Callable[[object], T]) -> list[T]:
+    """Return a message to a node, as ``read`` takes each number.
+
+    Given is a number per label, or an object: ``put`` for the labels ``at``, and ``rest`` for all
+    others, 0 by default.
+    """
+    what = f"one to node {node}"
+    if not isinstance(given, dict):
+        return [*map(read, listed(given, width, what))]
+    at = listed(given.get("at"), None, f"labels of {what}")
+    labels = numbered(at, [width] * len(at), f"labels of {what}")
+    found = [read(given.get("rest", 0))] * width
+    for label, put in zip(labels, listed(given.get("put"), len(at), what), strict=True):
+        found[label] = read(put)
+    return found
 
 
 def entry(given: object, key: str) -> Any:

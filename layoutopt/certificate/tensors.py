@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -29,9 +30,7 @@ class Tensors:
         for op in instance["ops"]:
             self._enter(op)
         sizes = [prod(shape) for shape in self.shapes.values()]
-        self.starts = [0]
-        for size in sizes:
-            self.starts.append(self.starts[-1] + size)
+        self.starts = [*accumulate(sizes, initial=0)]
         if self.starts[-1] + len(self.pool) > MOST:
             raise Refused("the instance has too many elements")
         self.base = dict(zip(self.shapes, self.starts, strict=False))
