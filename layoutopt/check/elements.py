@@ -146,7 +146,7 @@ class Located:
 
     def made(self, t: int, found: Mapping[int, Array]) -> Array:
         """Return the numbers of a tensor's elements, flat, if those of a view's carriers are."""
-        kind = self.graph.ops[self.graph.producers[t]].kind
+        kind = self.graph.op_of(t).kind
         if kind is Kind.VIEW:
             return passed_on(self.graph, t, found)
         if kind is Kind.SINK:
@@ -369,11 +369,7 @@ def coverage(
 
 def _uncovered(graph: GraphStore, layouts: Layouts, covers: Covers | None) -> Iterator[str]:
     sinks = {sink.name: sink for sink in graph.sinks()}
-    roots = {
-        graph.tensor_name(t): size(graph.shapes[t])
-        for t, producer in enumerate(graph.producers)
-        if graph.ops[producer].kind is not Kind.VIEW
-    }
+    roots = {graph.tensor_name(t): size(graph.shapes[t]) for t in graph.roots()}
     if graph.tile_memory is not None:
         roots[TILE] = graph.tile_memory.tiles
     for name in layouts:

@@ -159,7 +159,7 @@ class Matching:
 
     def _given(self, t: int) -> Iterator[Box]:
         """Yield the boxes of a root tensor, by its pieces or at its own locations."""
-        if self.graph.kind(self.graph.handle(t)) is not Kind.SINK:
+        if self.graph.op_of(t).kind is not Kind.SINK:
             yield from self._own(t)
             return
         on_tiles = self.graph.tile_memory is not None
@@ -181,7 +181,7 @@ class Matching:
 
 
 def _mapping(graph: GraphStore, t: int) -> tuple[int | str, ...] | None:
-    op = graph.ops[graph.producers[t]]
+    op = graph.op_of(t)
     return op.mapping if isinstance(op, Source) else None
 
 

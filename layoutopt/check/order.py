@@ -229,7 +229,7 @@ class _Tokens:
         return -2 - producer if _waits(self.graph, producer) else -1
 
     def _made(self, t: int) -> Array:
-        graph, op = self.graph, self.graph.ops[self.graph.producers[t]]
+        graph, op = self.graph, self.graph.op_of(t)
         if op.kind is Kind.VIEW:
             return passed_on(graph, t, self._found)
         count = size(graph.shapes[t])
@@ -266,7 +266,7 @@ class _TokensOfBoxes(_Tokens):
 
     def _given(self, t: int) -> Iterator[Box]:
         count, name = size(self.graph.shapes[t]), self.graph.tensor_name(t)
-        if self.graph.ops[self.graph.producers[t]].kind is Kind.SINK:
+        if self.graph.op_of(t).kind is Kind.SINK:
             for token, (_, _, to, loops) in zip(self.pieces[name], self.layouts[name], strict=True):
                 yield canonical(token, 0, to, [(n, 0, here) for n, _, here in loops])
         elif count:

@@ -169,7 +169,7 @@ class Subject:
             for piece in self.layouts[sink.name]
         }
         odd = [origin for t, origin in taken if origin not in useful.get(t, ())]
-        return not any(graph.kind(graph.handle(origin)) is Kind.BARRIER for origin in odd)
+        return not any(graph.op_of(origin).kind is Kind.BARRIER for origin in odd)
 
     def confirm(self, layouts: LayoutDict, score: Decimal) -> None:
         """Raise InternalError if layouts of the graph are illegal, or have another score."""

@@ -79,7 +79,7 @@ def shares(
     roots = np.array(list(numbers.first), np.int64)
     starts = np.array(list(numbers.first.values()), np.int64)
     end = numbers.count - len(numbers.pool)
-    sinks = [graph.ops[graph.producers[t]].kind is Kind.SINK for t in roots]
+    sinks = [graph.op_of(t).kind is Kind.SINK for t in roots]
     found: dict[int, Counter[int]] = {}
     for t, array in where.items():
         flat = array.reshape(-1)
@@ -92,7 +92,7 @@ def shares(
         found[t] = Counter(dict(zip(each.tolist(), counts.tolist(), strict=True)))
         found[t] += Counter({NAMED: len(flat) - len(own)})
     for t in chosen:
-        fixed = graph.ops[graph.producers[t]].kind not in (Kind.SINK, Kind.VIEW)
+        fixed = graph.op_of(t).kind not in (Kind.SINK, Kind.VIEW)
         if fixed and t not in where:
             found[t] = Counter({t: size(graph.shapes[t])})
     names = {t: graph.tensor_name(t) for t in given}
@@ -149,7 +149,7 @@ class LocationNames:
         """Return the kind of the root tensor of a location."""
         if number in self._values:
             return Kind.SOURCE
-        return self.graph.ops[self.graph.producers[self.root(number)]].kind
+        return self.graph.op_of(self.root(number)).kind
 
     def full(self, number: int) -> str:
         """Return the name of a location."""
@@ -225,7 +225,7 @@ class Looks:
     def family(self, owner: int) -> Family:
         """Return the family of all locations of a root tensor."""
         graph = self.names.graph
-        return graph.ops[graph.producers[owner]].kind is Kind.SINK, False, owner
+        return graph.op_of(owner).kind is Kind.SINK, False, owner
 
     def stripe(self, owner: int, count: int) -> Stripe:
         """Return the stripe for ``count`` elements at an owner's locations."""
@@ -360,7 +360,7 @@ def _shared(numbers: Locations, where: Mapping[int, Array]) -> set[int]:
 def _card(
     graph: GraphStore, t: int, title: str, look: CellGrid | tuple[Stripe, ...] | None
 ) -> Card:
-    op, shape = graph.ops[graph.producers[t]], graph.shapes[t]
+    op, shape = graph.op_of(t), graph.shapes[t]
     name, dims = graph.tensor_name(t), str(list(shape))
     kind = op.kind.value
     note = f"{kind} {dims}" if op.kind in (Kind.SINK, Kind.SOURCE) else dims

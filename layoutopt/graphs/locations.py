@@ -43,10 +43,9 @@ def first_numbers(graph: GraphStore) -> tuple[dict[int, int], int]:
     """Return the number of the first element of each root tensor, and how many they have."""
     first: dict[int, int] = {}
     count = 0
-    for t, producer in enumerate(graph.producers):
-        if graph.ops[producer].kind is not Kind.VIEW:
-            first[t] = count
-            count += size(graph.shapes[t])
+    for t in graph.roots():
+        first[t] = count
+        count += size(graph.shapes[t])
     return first, count
 
 
@@ -69,7 +68,7 @@ class Locations:
 
     def own_at(self, t: int, elements: Array) -> Array:
         """Return the numbers of the own locations of flat elements of a root tensor."""
-        op = self.graph.ops[self.graph.producers[t]]
+        op = self.graph.op_of(t)
         if not isinstance(op, Source) or op.mapping is None:
             return elements + self.first[t]
         if t not in self._mapped:
@@ -409,7 +408,7 @@ class FixedElements:
         self._named: dict[int, Array] = {}
         for tensors, elements in self.origins.values():
             for t in unique(tensors[tensors >= 0]).tolist():
-                if self.graph.ops[self.graph.producers[t]].kind is Kind.SINK:
+                if self.graph.op_of(t).kind is Kind.SINK:
                     named = self._named.setdefault(t, np.zeros(size(self.graph.shapes[t]), bool))
                     named[elements[tensors == t]] = True
         spare = self._spare()

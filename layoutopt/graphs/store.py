@@ -350,6 +350,15 @@ class GraphStore:
             raise InputError(f"{which!r}: the op has {len(self.op_outputs[number])} output(s)")
         return self.op_outputs[number][output]
 
+    def op_of(self, number: int) -> UnwindingOp:
+        """Return the op that produces a tensor given by number."""
+        return self.ops[self.producers[number]]
+
+    def roots(self) -> list[int]:
+        """Return the numbers of root tensors, which are all but those that views produce."""
+        found = (self.op_outputs[i] for i, op in enumerate(self.ops) if op.kind is not Kind.VIEW)
+        return [t for outputs in found for t in outputs]
+
     def tensor_name(self, number: int) -> str:
         """Return the name that files give to a tensor."""
         producer = self.producers[number]
@@ -393,7 +402,7 @@ class GraphStore:
 
     def kind(self, which: Tensor | str) -> Kind:
         """Return the kind of the op that produces a tensor."""
-        return self.ops[self.producers[self.number(which)]].kind
+        return self.op_of(self.number(which)).kind
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Return all tensors in order of insertion."""

@@ -86,7 +86,7 @@ class Tensor:
     @property
     def op(self) -> UnwindingOp:
         """The op that produces the tensor."""
-        op: UnwindingOp = self.graph.ops[self.graph.producers[self.index]]
+        op: UnwindingOp = self.graph.op_of(self.index)
         return op
 
     @property

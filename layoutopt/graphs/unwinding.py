@@ -138,7 +138,7 @@ def index_map(
     _require_room(graph.shapes[start], graph.shapes[end])
     known: dict[int, Array] = {start: _numbered(graph.shapes[start])}
     for t in graph.view_order([end], known):
-        if graph.ops[graph.producers[t]].kind is not Kind.VIEW:
+        if graph.op_of(t).kind is not Kind.VIEW:
             known[t] = np.full(graph.shapes[t], -1)
     return np.array(flow(graph, known, [end])[end])
 

@@ -24,7 +24,7 @@ from layoutopt.base.result import Piece, Result
 from layoutopt.boxes.merge import boxes_of
 from layoutopt.check.elements import Located, evaluate
 from layoutopt.graphs.locations import TILE, LayoutDict, flow, hooked
-from layoutopt.graphs.ops import Array, Kind, size
+from layoutopt.graphs.ops import Array, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import (
     Grained,
@@ -234,8 +234,8 @@ def _roots(graph: GraphStore, coarse: GraphStore) -> tuple[dict[int, Array], dic
         arrays[t] = np.arange(free, free + count).reshape(graph.shapes[t])
         first[t] = free
         free += count
-    for t, producer in enumerate(graph.producers):
-        if graph.ops[producer].kind is not Kind.VIEW and t not in arrays:
+    for t in graph.roots():
+        if t not in arrays:
             tiles = root_tiles(coarse, coarse.number(graph.tensor_name(t))).tiles()
             arrays[t] = (free + tiles).reshape(graph.shapes[t])
     return arrays, {t: first[t] for t in sinks}, free

@@ -116,7 +116,7 @@ def moving(graph: GraphStore, a: int, b: int) -> int:
     the graph.
     """
     first, second = sorted((a, b))
-    targets = [graph.ops[graph.producers[t]].kind is Kind.SOURCE for t in (first, second)]
+    targets = [graph.op_of(t).kind is Kind.SOURCE for t in (first, second)]
     return second if targets == [True, False] else first
 
 

@@ -174,7 +174,7 @@ def viewed(
     """
     found: dict[int, Handle] = {}
     for t in graph.view_order(wanted):
-        op, carriers = graph.ops[graph.producers[t]], graph.carriers(graph.producers[t])
+        op, carriers = graph.op_of(t), graph.carriers(graph.producers[t])
         if op.kind is Kind.VIEW:
             shapes = [graph.shapes[c] for c in carriers]
             found[t] = _view(target, op, [found[c] for c in carriers], shapes, graph.shapes[t])
@@ -368,15 +368,14 @@ class _State(Generic[Handle]):
 
     def _held(self, t: int) -> Handle:
         """Return the present value of a root tensor."""
-        sink = self.graph.ops[self.graph.producers[t]].kind is Kind.SINK
+        sink = self.graph.op_of(t).kind is Kind.SINK
         if self._unknown(t) or (sink and t not in self.sinks):
             return self.target.placeholder(self.graph.shapes[t])
         return self.sinks[t] if sink else self._own(t)
 
     def _unknown(self, t: int) -> bool:
         """Return whether a tensor is an output of a barrier that is not yet known."""
-        kind = self.graph.ops[self.graph.producers[t]].kind
-        return kind is Kind.BARRIER and t not in self.roots
+        return self.graph.op_of(t).kind is Kind.BARRIER and t not in self.roots
 
     def _own(self, t: int) -> Handle:
         """Return the own locations of a root tensor."""

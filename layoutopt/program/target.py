@@ -157,7 +157,7 @@ class NumpyTarget(Target[Numbers]):
     def own(self, name: str, shape: Shape) -> Numbers:
         """Return the own locations of a tensor, the same in every call."""
         if name not in self.roots:
-            op = self.graph.ops[self.graph.producers[self.graph.number(name)]]
+            op = self.graph.op_of(self.graph.number(name))
             if isinstance(op, Source) and op.mapping is not None:
                 self.roots[name] = self._mapped(op.mapping, shape)
             else:
