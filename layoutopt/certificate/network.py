@@ -6,10 +6,9 @@ A claim is a labelling with its cost, a bound on the cost of all labellings, or 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from itertools import accumulate
 from math import lcm
 from typing import Any, NamedTuple
 
@@ -322,17 +321,13 @@ class _Usage:
         last = np.append(first[1:], True)[: len(item)]
         return np.column_stack([item[first], row[first], row[last] + 1])
 
-    def used(self, chosen: Sequence[int]) -> Iterator[int]:
-        """Yield what a labelling uses in each row."""
-        change = [0] * (len(self.limits) + 1)
-        for item, begin, end in self._each():
-            amount = self.amounts[item].get(chosen[self.nodes[item]], 0)
-            change[begin] += amount
-            change[end] -= amount
-        return accumulate(change[:-1])
-
-    def _each(self) -> Iterator[tuple[int, int, int]]:
-        return zip(self.item.tolist(), self.begin.tolist(), self.end.tolist(), strict=True)
+    def used(self, chosen: Sequence[int]) -> list[int]:
+        """Return what a labelling uses in each row."""
+        items = self.item.tolist()
+        amounts = [self.amounts[item].get(chosen[self.nodes[item]], 0) for item in items]
+        rows = RowGroup([], self.begin, self.end, self.limits)
+        found: list[int] = rows.sums(np.array(amounts, object)).tolist()
+        return found
 
     def group(self, of: dict[int, int], widths: list[int], rows: list[int] | None) -> RowGroup:
         """Return the rows, or some of them, in a problem's numbering of some of the nodes.
@@ -358,7 +353,8 @@ class _Usage:
 
     def _check(self, of: dict[int, int], rows: list[int]) -> None:
         """Refuse conflicts that omit nodes whose omission could make a row harder to satisfy."""
-        for item, begin, end in self._each():
+        spans = zip(self.item.tolist(), self.begin.tolist(), self.end.tolist(), strict=True)
+        for item, begin, end in spans:
             node, amounts = self.nodes[item], [0, *self.amounts[item].values()]
             for k in rows[bisect_left(rows, begin) : bisect_left(rows, end)]:
                 low, high = self.limits[k]
