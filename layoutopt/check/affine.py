@@ -21,6 +21,9 @@ from layoutopt.graphs.store import GraphStore
 
 _zip = partial(zip, strict=True)
 
+SAME = (ops.SumLike, ops.Identity, ops.Flatten, ops.Squeeze, ops.Reshape)
+"""Views whose elements have the row-major positions of those that they come from."""
+
 Run = tuple[int, int, tuple[Loop, ...]]
 """``(start, to, loops)``: kept indices of a dimension, and their new positions."""
 
@@ -34,7 +37,7 @@ def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[Box]:
         return []
     if isinstance(op, ops.Concat):
         return list(_concat(op.axis, shapes, out))
-    if isinstance(op, ops.SumLike | ops.Identity | ops.Flatten | ops.Squeeze | ops.Reshape):
+    if isinstance(op, SAME):
         return [Box(0, 0, 0, ((size(out), 1, 1),))]
     if isinstance(op, ops.SettSample):
         return list(_sett_sample(op, shapes[0], out))
@@ -47,8 +50,8 @@ def carried(op: UnwindingOp, values: Sequence[Array], shapes: Sequence[Shape], o
 
     ``shapes`` and ``out`` are as for :func:`moves`.
     """
-    if isinstance(op, ops.SumLike | ops.Identity | ops.Flatten | ops.Squeeze | ops.Reshape):
-        return values[0]  # the same row-major position
+    if isinstance(op, SAME):
+        return values[0]
     if not isinstance(op, ops.Concat | ops.SettSample) and size(out):
         start, there = _straight(op, shapes[0], out)
         return _strided(values[0], start, out, there).reshape(-1)
