@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, overload
 
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.graphs import ops
-from layoutopt.graphs.ops import Shape, UnwindingOp
+from layoutopt.graphs.ops import Shape, UnwindingOp, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor, dimension, filled, from_end, integers
 
@@ -309,7 +309,7 @@ class Builder(GraphStore):
         self, cls: type[UnwindingOp], inputs: Iterable[Operand], name: str | None, **attributes: Any
     ) -> tuple[Tensor, ...]:
         own = self._free_name(cls) if name is None else name
-        operands = self._operands(inputs, own, str(cls.__struct_config__.tag))
+        operands = self._operands(inputs, own, type_name(cls))
         names = tuple(map(self.tensor_name, operands))
         return self._append(cls(id=own, inputs=names, **attributes), operands)
 
@@ -322,7 +322,7 @@ class Builder(GraphStore):
         return tuple(from_end(d, rank) for d in given)
 
     def _free_name(self, cls: type[UnwindingOp]) -> str:
-        tag = str(cls.__struct_config__.tag)
+        tag = type_name(cls)
         count = self._counts.get(tag, 0)
         while (name := f"{tag}{count}") in self._number:
             count += 1

@@ -198,7 +198,7 @@ class Looks:
         locations: Iterable[int],
         unknown: Container[int],
         shared: Container[int],
-        owners: Iterable[int] = (),
+        owners: Iterable[int],
     ) -> None:
         self.of: dict[int, Look] = {}
         self.names = names

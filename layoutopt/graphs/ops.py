@@ -96,8 +96,8 @@ def size(shape: Shape) -> int:
     return math.prod(shape)
 
 
-def type_name(op: UnwindingOp) -> str:
-    """Return the op's type as files name it, for instance ``"dim_shuffle"``."""
+def type_name(op: UnwindingOp | type[UnwindingOp]) -> str:
+    """Return the type of an op, or of its class, as files name it, such as ``"dim_shuffle"``."""
     return str(op.__struct_config__.tag)
 
 
