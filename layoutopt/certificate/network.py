@@ -6,7 +6,7 @@ A claim is a labelling with its cost, a bound on the cost of all labellings, or 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import lcm
@@ -269,10 +269,10 @@ class _Usage:
             nodes = [*range(stated.count)]
         else:
             nodes = [stated.node(u) for u in listed(items, None, "nodes of a usage")]
+        item_of: Callable[[Any], Any] = stated.node if items is None else lambda x: x
         own: dict[int, dict[int, Fraction | int]] = {}
         for x in _list(given, "amounts", 3):
-            item = stated.node(x[0]) if items is None else x[0]
-            numbered([item], [len(nodes)], "items")
+            [item] = numbered([item_of(x[0])], [len(nodes)], "items")
             _, label = stated.label((nodes[item], x[1]))
             if label in own.setdefault(item, {}):
                 raise Refused("an amount is given twice")
@@ -290,16 +290,14 @@ class _Usage:
         }
         whole = [[None if x is None else int(x * parts) for x in side] for side in sides]
         self.limits = [(low, high) for low, high in whole]
-        item, begin, end = self._spans(stated, given, rows).T
+        item, begin, end = self._spans(item_of, given, rows).T
         kept = np.isin(item, [*own]) & (begin < end)
         self.item, self.begin, self.end = item[kept], begin[kept], end[kept]
 
-    def _spans(self, stated: StatedNetwork, given: dict[str, Any], rows: list[Any]) -> Array:
+    def _spans(
+        self, item_of: Callable[[Any], Any], given: dict[str, Any], rows: list[Any]
+    ) -> Array:
         """Return items, the first rows that count them, and the rows after the last ones."""
-
-        def item_of(x: object) -> object:
-            return stated.node(x) if given.get("nodes") is None else x
-
         if given.get("spans") is not None:
             if any(row.get("members") is not None for row in rows):
                 raise Refused("a usage has both spans and rows with members")
