@@ -98,6 +98,12 @@ class TrainingStep:
             gradient = self.graph.grow_elementwise([self.gradients[parameter], gradient])
         self.gradients[parameter] = gradient
 
+    def learn_beside(self, parameters: Sequence[Tensor], gradient: Tensor) -> None:
+        """Record the gradient of parameters that stand side by side along the last dimension."""
+        ends = accumulate((x.shape[-1] for x in parameters), initial=0)
+        for parameter, (a, b) in zip(parameters, pairwise(ends), strict=True):
+            self.learn(parameter, gradient[..., a:b])
+
     def update(self, flat: bool = False) -> None:
         """Add the optimiser's states and the update of every parameter that has a gradient.
 
@@ -136,15 +142,9 @@ def linear(
         y = graph.grow_elementwise([y, bias], name=f"{name}.biased")
 
     def back(dy: Tensor) -> Tensor:
-        gradient = graph.grow_matmul(x.T, dy, name=f"{name}.gradient")
-        ends = accumulate((part.shape[1] for part in weights), initial=0)
-        for part, (a, b) in zip(weights, pairwise(ends), strict=True):
-            step.learn(part, gradient[:, a:b])
+        step.learn_beside(weights, graph.grow_matmul(x.T, dy, name=f"{name}.gradient"))
         if biases:
-            total = graph.sum_like_reduce(dy, (dy.shape[1],))
-            ends = accumulate((part.size for part in biases), initial=0)
-            for part, (a, b) in zip(biases, pairwise(ends), strict=True):
-                step.learn(part, total[a:b])
+            step.learn_beside(biases, graph.sum_like_reduce(dy, (dy.shape[1],)))
         return graph.grow_matmul(dy, w.T, name=f"{name}.back")
 
     return y, back
