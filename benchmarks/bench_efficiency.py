@@ -12,30 +12,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import tempfile
-import time
 from pathlib import Path
 
-from benchmarks.measure import markdown
+from benchmarks.measure import markdown, timed
 from layoutopt.bench.executors import Processes
 from layoutopt.bench.run import Report, batch
 
 SUITE = Path(__file__).parent / "suites" / "small.toml"
 
 
-def processor_seconds() -> float:
-    """Return the processor seconds of this process and of those it has begun and seen end."""
-    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return sum(sum(resource.getrusage(kind)[:2]) for kind in kinds)
-
-
-def measured(suite: Path, jobs: int) -> tuple[Report, float, float]:
-    """Run a suite into a new store; return also wall-clock and processor seconds of all of it."""
-    begun, spent = time.perf_counter(), processor_seconds()
+def run(suite: Path, jobs: int) -> Report:
+    """Run a suite into a new store; the workers have ended when this returns."""
     with tempfile.TemporaryDirectory() as folder, Processes(jobs) as executor:
-        report = batch([suite], Path(folder) / "bench.sqlite", executor)
-    return report, time.perf_counter() - begun, processor_seconds() - spent
+        return batch([suite], Path(folder) / "bench.sqlite", executor)
 
 
 def main() -> None:
@@ -44,13 +34,14 @@ def main() -> None:
     parser.add_argument("suite", nargs="?", type=Path, default=SUITE)
     parser.add_argument("jobs", nargs="?", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    report, seconds, spent = measured(given.suite, given.jobs)
+    done = timed(lambda: run(given.suite, given.jobs))
+    report: Report = done.answer
     solving = sum(row.seconds for row in report.rows)
     working = sum(row.cpu_seconds or 0.0 for row in report.rows)
     head = ("suite", "solves", "failed", "workers", "seconds", "of time", "of processor time")
     told = [given.suite.stem, f"{len(report.rows):,}", f"{report.progress.failed:,}"]
-    shares = f"{solving / seconds / given.jobs:.1%}", f"{working / spent:.1%}"
-    print(markdown(head, [[*told, str(given.jobs), f"{seconds:.1f}", *shares]]))
+    shares = f"{solving / done.seconds / given.jobs:.1%}", f"{working / done.cpu:.1%}"
+    print(markdown(head, [[*told, str(given.jobs), f"{done.seconds:.1f}", *shares]]))
 
 
 if __name__ == "__main__":
