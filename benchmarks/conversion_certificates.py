@@ -11,11 +11,12 @@ import gzip
 import json
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import onnx
 
 from benchmarks.measure import markdown
-from benchmarks.networks import NAMES, folder
+from benchmarks.networks import files
 from layoutopt.certificate.conversion import verify
 from layoutopt.certify.conversion import Asked, certify, check_certificate
 from layoutopt.converting import convert
@@ -59,9 +60,9 @@ class Row:
     unverified: int
 
 
-def certificate(name: str, asked: Asked) -> Row:
+def certificate(path: Path, asked: Asked) -> Row:
     """Convert one of the nine networks, write its certificate and check it."""
-    model = channels_last(onnx.load(str(folder() / f"light_{name}.onnx")))
+    model = channels_last(onnx.load(path))
     marks = [time.perf_counter()]
     result = convert(model, backend=asked.backend, objective=asked.objective, free_io=asked.free_io)
     marks.append(time.perf_counter())
@@ -95,7 +96,7 @@ def main() -> None:
     rows: list[list[str]] = []
     sums: list[list[str]] = []
     for question, asked in QUESTIONS.items():
-        found = {name: certificate(name, asked) for name in NAMES}
+        found = {name: certificate(path, asked) for name, path in files().items()}
         if not rows:
             rows = [
                 [

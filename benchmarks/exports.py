@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 
 import onnx
 
 from benchmarks.measure import Timed, markdown, measure
-from benchmarks.networks import NAMES, folder
+from benchmarks.networks import files
 from layoutopt.converting import convert
 from layoutopt.onnx.transposes import optimised_transposes, transposes
 from tests.onnx.exports import channels_last, random_export
@@ -31,9 +32,9 @@ RANDOM_HEAD = (
 SIZES, SEEDS = (14, 40, 120), 20
 
 
-def network(name: str) -> Timed:
+def network(name: str, path: Path) -> Timed:
     """Convert one of the nine networks."""
-    model = channels_last(onnx.load(str(folder() / f"light_{name}.onnx")))
+    model = channels_last(onnx.load(path))
     started = time.perf_counter()
     result = convert(model)
     seconds = time.perf_counter() - started
@@ -69,8 +70,8 @@ def main() -> None:
     """Print the tables."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     rows = []
-    for name in NAMES:
-        found = measure(network, name)
+    for name, path in files().items():
+        found = measure(network, name, path)
         row = found.answer or [name, found.failure, *[""] * (len(HEAD) - 3)]
         rows.append([*row, f"{found.peak_mb:,.0f}"])
     print(markdown(HEAD, rows))

@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks import networks
 from benchmarks.measure import markdown
 
 HERE = Path(__file__).with_name("gates.json")
@@ -49,20 +50,12 @@ def commands(folder: Path) -> dict[str, list[str]]:
     for path in sorted((INSTANCES / "conversion").glob("*.onnx")):
         found[f"convert {path.stem}"] = ["convert", str(path)]
         found[f"solve {path.stem}"] = ["solve", str(path), "--training", "sgd"]
-    for path in networks():
+    for path in networks.files().values():
         found[f"convert {path.stem}"] = ["convert", str(path)]
     views = INSTANCES / "random_views" / "views-64x16.json"
     certified = ["solve", str(views), "--certificate", str(folder / "certificate.json")]
     found["certify views-64x16"] = [*certified, "--overwrite"]
     return {name: [*args, "--json", "-", "--quiet"] for name, args in found.items()}
-
-
-def networks() -> list[Path]:
-    """Return networks without weights that the ``onnx`` package brings along."""
-    import onnx
-
-    folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-    return sorted(folder.glob("light_*.onnx"))
 
 
 def run(python: str, arguments: list[str], limit: float) -> Figures:

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-NAMES = (
-    *("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50"),
-    *("shufflenet", "squeezenet", "vgg19", "zfnet512"),
-)
 
-
-def folder() -> Path:
-    """Return where the ``onnx`` wheel keeps its networks."""
+def files() -> dict[str, Path]:
+    """Return the networks' files by name."""
     import onnx
 
-    return Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    return {path.stem.removeprefix("light_"): path for path in sorted(folder.glob("light_*.onnx"))}
