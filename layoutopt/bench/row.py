@@ -180,8 +180,7 @@ def to_csv(rows: Sequence[Row], *, measured: bool = True) -> bytes:
 
 
 def _names(measured: bool) -> list[str]:
-    names = (field.name for field in fields(Row))
-    return [name for name in names if measured or name not in MEASURED]
+    return [name for name in COLUMNS if measured or name not in MEASURED]
 
 
 def to_json(rows: Sequence[Row], *, measured: bool = True) -> bytes:

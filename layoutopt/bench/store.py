@@ -55,7 +55,7 @@ class Store:
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self.connection = path, connection
-        self.hashes: dict[str, str] | None = None
+        self._hashes: dict[str, str] | None = None
 
     @property
     def logs(self) -> Path:
@@ -67,15 +67,15 @@ class Store:
 
         A worker that could not build the graph does not know its hash.
         """
-        digest = self._hashes().get(outcome.identity, outcome.row.instance_hash)
         if outcome.row.instance_hash != outcome.identity:
             return outcome
+        digest = self.instances().get(outcome.identity, outcome.identity)
         return replace(outcome, row=replace(outcome.row, instance_hash=digest))
 
     def add(self, outcome: Outcome, *, again: bool = False) -> None:
         """Store an outcome durably; replace a row of the same key if it is solved again."""
         row, identity = outcome.row, outcome.identity
-        new = self._hashes().get(identity) != row.instance_hash
+        new = self.instances().get(identity) != row.instance_hash
         stale = [key(row)] if again else []
         named = new and row.instance_hash != identity  # the graph was not known before
         if named:
@@ -91,18 +91,15 @@ class Store:
             if new:
                 pair = identity, row.instance_hash
                 connection.execute("INSERT OR REPLACE INTO sources VALUES (?, ?)", pair)
-        self._hashes()[identity] = row.instance_hash
-
-    def _hashes(self) -> dict[str, str]:
-        """Cached result of :meth:`instances`, updated by :meth:`add`."""
-        if self.hashes is None:
-            self.hashes = self.instances()
-        return self.hashes
+        self.instances()[identity] = row.instance_hash
 
     def instances(self) -> dict[str, str]:
-        """Return instance hashes by the identities of sources."""
-        with located(self.path):
-            return dict(self.connection.execute("SELECT identity, instance_hash FROM sources"))
+        """Return instance hashes by the identities of sources, those of added outcomes too."""
+        if self._hashes is None:
+            with located(self.path):
+                found = self.connection.execute("SELECT identity, instance_hash FROM sources")
+                self._hashes = dict(found)
+        return self._hashes
 
     def keys(self, *, failed: bool = True) -> set[Key]:
         """Return the keys of all rows, failures included or not."""
