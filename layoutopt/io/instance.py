@@ -25,6 +25,8 @@ OP_TYPES = sorted(str(cls.__struct_config__.tag) for cls in get_args(AnyOp))
 # Kept as text, so that values are exact.
 Number = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "number"})]
 
+Hash = Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")]
+
 
 class PairEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """One ValuedPair: two tensor names and the value of a match, per element."""
@@ -156,7 +158,6 @@ def tile_memory(which: str | Path, **overrides: Any) -> TileMemory:
     return TileMemory(**(msgspec.structs.asdict(memory) | overrides))
 
 
-PATTERN = "^sha256:[0-9a-f]{64}$"  # regular expression for hashes
 SHOWN = len("sha256:") + 8  # length of abbreviated hashes in errors
 
 WRITTEN = frozenset({"id", "inputs", "shape", "shapes"})

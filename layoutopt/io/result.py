@@ -17,18 +17,15 @@ from layoutopt.base.result import PairScore, Piece, Status, Step, UnwindingResul
 from layoutopt.graphs.locations import TILE, check_result, checked_pieces, layout_sink
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import opaque
-from layoutopt.io.instance import PATTERN, check_hash, known_hash
+from layoutopt.io.instance import Hash, Number, check_hash, known_hash
 
 FORMAT = "layoutopt/result/1"
 
 INFEASIBLE = "the result file says so, without a reason"
 """Reason for infeasibility of a result read from a file."""
 
-# Kept as text, so that numbers are exact.
-Number = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "number"})]
 Known = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": ["number", "null"]})]
 Count = Annotated[int, Meta(ge=0)]
-Hash = Annotated[str, Meta(pattern=PATTERN)]
 
 
 class PairResultEntry(Struct, frozen=True, forbid_unknown_fields=True):

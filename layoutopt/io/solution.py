@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from layoutopt import __version__
 from layoutopt.base import files
 from layoutopt.base.errors import errors_at
 from layoutopt.base.numbers import exact_decimal
 from layoutopt.base.result import Status
-from layoutopt.io.instance import PATTERN
+from layoutopt.io.instance import Hash
 from layoutopt.network.document import Known, exact_number, written
 from layoutopt.network.pipeline import Solution
 
 FORMAT = "layoutopt/solution/1"
-
-Hash = Annotated[str, Meta(pattern=PATTERN)]
 
 
 class SolutionDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
