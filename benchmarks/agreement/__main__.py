@@ -12,10 +12,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
 from math import inf
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 from benchmarks.agreement import conversion, networks, unwinding
 from tests.hooked import own_hooks
@@ -24,17 +23,7 @@ EVERY = 5.0
 """Seconds between lines of progress."""
 
 
-class Comparison(Protocol):
-    """Graphs compared, and what was seen of them, by kind."""
-
-    graphs: Counter[str]
-    disagreements: Counter[str]
-
-    def compare(self, seed: int, k: int, folder: Path) -> None:
-        """Compare what is said of graph ``k``; disagreements are written to a folder."""
-
-    def tables(self) -> str:
-        """Return all of it."""
+Comparison: TypeAlias = unwinding.Comparison | conversion.Comparison | networks.Comparison
 
 
 def run(comparison: Comparison, given: argparse.Namespace) -> None:

@@ -9,10 +9,11 @@ from fractions import Fraction
 
 from benchmarks.agreement.cases import KINDS, Case, Layouts, random_layouts
 from benchmarks.agreement.partners import PARTNERS, Claim
-from benchmarks.agreement.stated import stated, waits, where, worth
+from benchmarks.agreement.stated import stated, waits, where
 from layoutopt.base.errors import SizeError
 from layoutopt.check.elements import Evaluation, by_elements, by_pieces
 from layoutopt.graphs.locations import hooked
+from models.statement import score
 
 SPECIFICATION = "check"
 """Elements, pieces and the mathematical statement, on all layouts found and on random ones."""
@@ -106,7 +107,7 @@ def _judged(case: Case, layouts: Layouts, found: Evaluation) -> Iterator[str]:
         return
     given = stated(case.graph)
     choice = where(case.graph, given, layouts)
-    if worth(given, choice) != Fraction(found.score):
-        yield f"numbers by check and by models: {found.score} and {worth(given, choice)}"
+    if score(given, choice) != Fraction(found.score):
+        yield f"numbers by check and by models: {found.score} and {score(given, choice)}"
     if waits(given, choice) != bool(found.violations):
         yield f"order by check and by models: {found.violations}"

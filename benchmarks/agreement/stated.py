@@ -11,7 +11,7 @@ from layoutopt.base.result import Piece
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
-from models.statement import Statement, added, cyclic, score, state
+from models.statement import Statement, added, cyclic, state
 
 Where = dict[int, int]
 """For each element the number of its location; ``-1 - f`` is the fresh one of ``f``."""
@@ -51,11 +51,6 @@ def _walk(start: int, to: int, loops: Sequence[tuple[int, int, int]]) -> list[tu
     for extent, step, other in loops:
         found = [(a + i * step, b + i * other) for a, b in found for i in range(extent)]
     return found
-
-
-def worth(given: Statement, choice: Where) -> Fraction:
-    """Return what a choice for all elements earns."""
-    return score(given, choice)
 
 
 def waits(given: Statement, choice: Where) -> bool:

@@ -13,11 +13,12 @@ from benchmarks.agreement.__main__ import main
 from benchmarks.agreement.cases import KINDS, Case, case
 from benchmarks.agreement.compare import compare, due
 from benchmarks.agreement.partners import PARTNERS, Claim, Partner
-from benchmarks.agreement.stated import begun, kept, stated, waits, where, worth
+from benchmarks.agreement.stated import begun, kept, stated, waits, where
 from benchmarks.agreement.unwinding import Comparison
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, read_instance
 from models.exhaustive import maximum
+from models.statement import score
 
 pytestmark = pytest.mark.usefixtures("hooks")
 
@@ -120,7 +121,7 @@ def test_what_is_kept() -> None:
     apart = where(graph, given, {"x": (("x", 0, 0, ((1, 1, 1),)),)})
     assert maximum(kept(given, apart)) == 4
     both = where(graph, given, {"x": (("s", 0, 0, ((2, 1, 1),)),)})
-    assert (worth(given, both), waits(given, both)) == (6, False)
+    assert (score(given, both), waits(given, both)) == (6, False)
     assert maximum(kept(given, both)) == 6
 
 
