@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -398,17 +399,19 @@ class LineRoutes:
 
 def routes(where: Arrangement, steps: Sequence[OpCard], ties: Sequence[Tie]) -> LineRoutes:
     """Return where all lines run."""
-    ports = _Ports(where, steps, ties)
+    ports = _ports(where, steps, ties)
     pills = {s: _pill(where, step, ports) for s, step in enumerate(steps) if step.pill}
-    stems = [_stem(where, pills[s], c, ports) for s in pills for c in steps[s].outputs]
+    stems = [
+        _stem(where, pills[s], c, ports[FROM_LABEL, c]) for s in pills for c in steps[s].outputs
+    ]
     arrows = []
     for n, (c, s) in enumerate(_route_arrows(steps)):
         way, (left, top, _, bottom) = where.ways[n], pills[s]
-        begin = where.frames[c][2], where.spans[where.column[way[0]]][1], ports.of[n, 0]
+        begin = where.frames[c][2], where.spans[where.column[way[0]]][1], ports[n, 0]
         end = where.spans[where.column[s]][0], left, (top + bottom) / 2
         arrows.append((begin, *_passed(where, way), end))
     bonds = [
-        _tie(where, tie, where.ways[n], (ports.of[n, 0], ports.of[n, 1]))
+        _tie(where, tie, where.ways[n], (ports[n, 0], ports[n, 1]))
         for n, tie in enumerate(ties, len(arrows))
     ]
     return LineRoutes(tuple(arrows), tuple(bonds), pills, tuple(stems))
@@ -418,57 +421,52 @@ def _route_arrows(steps: Sequence[OpCard]) -> list[tuple[int, int]]:
     return [(c, s) for s, step in enumerate(steps) for c, _ in step.inputs]
 
 
-class _Ports:
-    """The heights at which lines end at cards, spread along each side.
+FROM_LABEL = -1
+"""Number, as a line, of the arrows from labels to outputs; their ends are the outputs' cards."""
 
-    ``of`` holds them by line and end; arrows have the first numbers, ties follow.  ``stems``
-    holds those of the arrows from labels to outputs, by card.
+
+def _ports(
+    where: Arrangement, steps: Sequence[OpCard], ties: Sequence[Tie]
+) -> dict[tuple[int, int], float]:
+    """Return the heights at which lines end at cards, spread along each side, by line and end.
+
+    Arrows have the first numbers, ties follow.
     """
+    middle = [(top + bottom) / 2 for _, top, _, bottom in where.frames]
+    sides: dict[tuple[int, bool], list[tuple[float, int, int]]] = defaultdict(list)
 
-    def __init__(self, where: Arrangement, steps: Sequence[OpCard], ties: Sequence[Tie]) -> None:
-        self.where = where
-        self.middle = [(top + bottom) / 2 for _, top, _, bottom in where.frames]
-        self.sides: dict[tuple[int, bool], list[tuple[float, int, int]]] = {}
-        arrows = _route_arrows(steps)
-        for n, (c, s) in enumerate(arrows):
-            outputs = steps[s].outputs
-            self._end(n, 0, c, True, sum(self.middle[o] for o in outputs) / len(outputs))
-        for n, tie in enumerate(ties, len(arrows)):
-            first, last = (where.column[where.ways[n][i]] for i in (0, -1))
-            self._end(n, 0, tie.a, first <= last, self.middle[tie.b])
-            self._end(n, 1, tie.b, last <= first, self.middle[tie.a])
-        for step in steps:
-            for c in step.outputs if step.pill else ():
-                self.sides.setdefault((c, False), []).append((self.middle[c], -1, c))
-        self.of: dict[tuple[int, int], float] = {}
-        self.stems: dict[int, float] = {}
-        for (card, _), ends in self.sides.items():
-            self._spread(card, sorted(ends))
-
-    def _end(self, line: int, end: int, card: int, right: bool, other: float) -> None:
-        way = self.where.ways[line]
+    def add(line: int, end: int, card: int, right: bool, other: float) -> None:
+        way = where.ways[line]
         if len(way) > 2:
-            other = self.where.lanes[way[-2] if end else way[1]]
-        self.sides.setdefault((card, right), []).append((other, line, end))
+            other = where.lanes[way[-2] if end else way[1]]
+        sides[card, right].append((other, line, end))
 
-    def _spread(self, card: int, ends: Sequence[tuple[float, int, int]]) -> None:
-        _, top, _, bottom = self.where.frames[card]
-        for i, (_, line, end) in enumerate(ends, 1):
-            y = top + (bottom - top) * i / (len(ends) + 1)
-            if line < 0:
-                self.stems[end] = y
-            else:
-                self.of[line, end] = y
+    arrows = _route_arrows(steps)
+    for n, (c, s) in enumerate(arrows):
+        outputs = steps[s].outputs
+        add(n, 0, c, True, sum(middle[o] for o in outputs) / len(outputs))
+    for n, tie in enumerate(ties, len(arrows)):
+        first, last = (where.column[where.ways[n][i]] for i in (0, -1))
+        add(n, 0, tie.a, first <= last, middle[tie.b])
+        add(n, 1, tie.b, last <= first, middle[tie.a])
+    for c in (c for step in steps if step.pill for c in step.outputs):
+        sides[c, False].append((middle[c], FROM_LABEL, c))
+    found: dict[tuple[int, int], float] = {}
+    for (card, _), ends in sides.items():
+        _, top, _, bottom = where.frames[card]
+        for i, (_, line, end) in enumerate(sorted(ends), 1):
+            found[line, end] = top + (bottom - top) * i / (len(ends) + 1)
+    return found
 
 
-def _pill(where: Arrangement, step: OpCard, ports: _Ports) -> Rectangle:
-    y = sum(ports.stems[c] for c in step.outputs) / len(step.outputs)
+def _pill(where: Arrangement, step: OpCard, ports: Mapping[tuple[int, int], float]) -> Rectangle:
+    y = sum(ports[FROM_LABEL, c] for c in step.outputs) / len(step.outputs)
     right = where.frames[step.outputs[0]][0] - drawing.STEM
     return right - step.pill, y - PILL / 2, right, y + PILL / 2
 
 
-def _stem(where: Arrangement, pill: Rectangle, card: int, ports: _Ports) -> Line:
-    left, y = where.frames[card][0], ports.stems[card]
+def _stem(where: Arrangement, pill: Rectangle, card: int, y: float) -> Line:
+    left = where.frames[card][0]
     return (pill[2], pill[2], (pill[1] + pill[3]) / 2), (left - 7, left, y)
 
 
