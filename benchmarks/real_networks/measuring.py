@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -158,17 +159,8 @@ def onnxslim(path: Path, output: Path) -> None:
     onnx.save(onnxslim.slim(onnx.load(path)), output)
 
 
-def onnxruntime_basic(path: Path, output: Path) -> None:
-    """Write a network as onnxruntime's basic level leaves it, in standard ops."""
-    _onnxruntime("ORT_ENABLE_BASIC", path, output)
-
-
-def onnxruntime_extended(path: Path, output: Path) -> None:
-    """Write a network as onnxruntime's extended level leaves it, in ops of its own, too."""
-    _onnxruntime("ORT_ENABLE_EXTENDED", path, output)
-
-
-def _onnxruntime(level: str, path: Path, output: Path) -> None:
+def onnxruntime(level: str, path: Path, output: Path) -> None:
+    """Write a network as a level of onnxruntime leaves it; the extended one has ops of its own."""
     import onnxruntime
 
     options = _options()
@@ -182,8 +174,8 @@ Optimiser = Callable[[Path, Path], None]
 OPTIMISERS: dict[str, Optimiser] = {
     "onnxsim": onnxsim,
     "onnxslim": onnxslim,
-    "onnxruntime basic": onnxruntime_basic,
-    "onnxruntime extended": onnxruntime_extended,
+    "onnxruntime basic": partial(onnxruntime, "ORT_ENABLE_BASIC"),
+    "onnxruntime extended": partial(onnxruntime, "ORT_ENABLE_EXTENDED"),
 }
 """Other optimisers by name."""
 
