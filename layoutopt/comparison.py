@@ -135,7 +135,7 @@ class Comparison(Shown):
             for p, top in zip(result.pairs, winner.pairs, strict=True)
             if p.matched != top.matched and p.value
         ]
-        return sorted(lost, key=lambda loss: -loss.lost)
+        return sorted(lost, key=lambda loss: loss.lost, reverse=True)
 
     def rows(self) -> list[list[str]]:
         """Return the cells of the table of results, a row for each."""

@@ -309,7 +309,7 @@ def picture_of(result: UnwindingResult) -> str:
 def pairs_table(pairs: Sequence[PairScore], most: int = PAIRS_SHOWN) -> Table:
     """Return a table of pairs, of which so many are shown, largest losses first."""
     rows, most = [], max(most, 0)
-    for p in sorted(pairs, key=lambda pair: pair.loss.copy_negate())[:most]:
+    for p in sorted(pairs, key=lambda pair: pair.loss, reverse=True)[:most]:
         counts = [f"{p.matched:,}", f"{p.elements:,}"]
         rows.append([p.a, p.b, number(p.value), *counts, number(p.loss)])
     head = ["pair", "", "value", "matched", "of", "loses"]

@@ -343,7 +343,7 @@ def _answered(row: Row, result: UnwindingResult | Solution, trace: Trace) -> Row
             size=result.network.counts,
         )
     graph = result.graph
-    losing = sorted(result.pairs, key=lambda pair: pair.loss.copy_negate())[:PAIRS]
+    losing = sorted(result.pairs, key=lambda pair: pair.loss, reverse=True)[:PAIRS]
     phases = {name: seconds for name, seconds in result.seconds.items() if name != "total"}
     return replace(
         row,

@@ -20,7 +20,7 @@ from layoutopt.report.pages import Cell, joined, parts
 
 def by_loss(pairs: Iterable[PairScore]) -> list[PairScore]:
     """Sort pairs by loss, then by value, largest first."""
-    return sorted(pairs, key=lambda p: (p.loss.copy_negate(), times(p.value, -p.elements)))
+    return sorted(pairs, key=lambda p: (p.loss, times(p.value, p.elements)), reverse=True)
 
 
 def by_class(pairs: Iterable[PairScore]) -> list[list[PairScore]]:
