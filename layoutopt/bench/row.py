@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
@@ -186,10 +186,7 @@ def _names(measured: bool) -> list[str]:
 def to_json(rows: Sequence[Row], *, measured: bool = True) -> bytes:
     """Return rows as a JSON document of format ``layoutopt/bench/1``."""
     names = _names(measured)
-    entries = []
-    for row in rows:
-        whole = asdict(row)
-        entries.append({name: whole[name] for name in names} | {"gap": row.gap})
+    entries = [{name: getattr(row, name) for name in (*names, "gap")} for row in rows]
     return encode_lines({"format": FORMAT, "rows": entries})
 
 

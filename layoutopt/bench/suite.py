@@ -200,9 +200,7 @@ def _solves(
 
 
 def _sources(document: Document, folder: Path) -> Iterator[InstanceSource]:
-    short = FilesEntry(document.suite.instances or (".",))
-    if document.suite.instances:
-        yield from _files(short, folder, "suite", "instances")
+    yield from _files(FilesEntry(document.suite.instances), folder, "suite", "instances")
     for i, entry in enumerate(document.instances):
         sources = list(_files(entry, folder, f"instances[{i}]"))
         _check_reading(entry, sources, folder, f"instances[{i}]")
