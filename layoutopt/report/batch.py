@@ -44,7 +44,7 @@ class RowsByInstance:
     def seconds(self, instance: Instance, solver: str) -> float:
         """Return the median time to a proof; infinite if most solves have none."""
         return _median(
-            [r.seconds if r.status in PROVED else math.inf for r in self._of(instance, solver)]
+            [r.seconds if r.status in PROVED else math.inf for r in self.of(instance, solver)]
         )
 
     def missing(self, instance: Instance, solver: str) -> float:
@@ -54,7 +54,7 @@ class RowsByInstance:
         *Measuring the impact of primal heuristics*, 2013); infinite without score or bound.
         """
         bound = self.bounds[instance]
-        return _median([_missing(row, bound) for row in self._of(instance, solver)])
+        return _median([_missing(row, bound) for row in self.of(instance, solver)])
 
     def gap_of(self, row: Row, instance: Instance) -> float | None:
         """Return a row's gap to the instance's best bound; 0 where it is proved infeasible."""
@@ -62,7 +62,8 @@ class RowsByInstance:
             return 0.0
         return Result(objective=row.score, bound=self.bounds[instance]).gap
 
-    def _of(self, instance: Instance, solver: str) -> Sequence[Row]:
+    def of(self, instance: Instance, solver: str) -> Sequence[Row]:
+        """Return the rows of an instance and solver."""
         return self.rows.get((instance, solver), ())
 
 
@@ -189,7 +190,7 @@ def gap_over_time(found: RowsByInstance, instance: Instance | None = None) -> st
         instance = chosen[0]
     lines = []
     for solver in found.solvers:
-        row = _traced(found.rows.get((instance, solver), ()))
+        row = _traced(found.of(instance, solver))
         points = () if row is None else gaps(row.trace)
         if row is not None and points:
             points = (*points, (row.seconds, points[-1][1]))
@@ -213,7 +214,7 @@ def instances_with_traces(found: RowsByInstance) -> list[Instance]:
     """Return the instances with gaps over time, those whose gap was open longest first."""
     last = {}
     for instance in found.instances:
-        every = [_traced(found.rows.get((instance, solver), ())) for solver in found.solvers]
+        every = [_traced(found.of(instance, solver)) for solver in found.solvers]
         if any(every):
             last[instance] = max(_closed(row) for row in every if row is not None)
     return sorted(last, key=lambda instance: -last[instance])
@@ -337,7 +338,7 @@ def _losses(found: RowsByInstance) -> str:
     """Return the losses of solvers against the best row by instance and pair."""
     lost = []
     for instance in found.instances:
-        rows = [(s, row) for s in found.solvers for row in found.rows.get((instance, s), ())[:1]]
+        rows = [(s, row) for s in found.solvers for row in found.of(instance, s)[:1]]
         known = [(s, row, row.score) for s, row in rows if row.score is not None]
         if not known:
             continue
@@ -346,7 +347,7 @@ def _losses(found: RowsByInstance) -> str:
             pairs = _lost(row, best)
             if score < top and pairs:
                 lost.append((numbers.difference(top, score), instance[0], solver, pairs))
-    lost.sort(key=lambda item: item[0].copy_negate())
+    lost.sort(key=lambda item: item[0], reverse=True)
     shown = [
         [name, Cell(solver, kind="label"), number(total), Cell("", parts.lines(pairs), kind="text")]
         for total, name, solver, pairs in lost[:LOSSES]
@@ -364,7 +365,7 @@ def _lost(row: Row, best: Row) -> list[str]:
         loss = numbers.times(Decimal(value), there.get((a, b, value), matched) - matched)
         if loss > 0:
             found.append((loss, f"{a}, {b}: {number(loss)}"))
-    found.sort(key=lambda item: item[0].copy_negate())
+    found.sort(key=lambda item: item[0], reverse=True)
     return [told for _, told in found[:LOST]]
 
 
