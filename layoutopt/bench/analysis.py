@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from layoutopt.base import numbers
 from layoutopt.base.result import Status
 from layoutopt.bench.row import FAILED, Row, canonical
+
+Key = TypeVar("Key")
 
 SHIFT = 1.0  # shift of geometric means of times, in seconds
 
@@ -68,10 +70,16 @@ def shifted_mean(seconds: Sequence[float], shift: float = SHIFT) -> float:
 def summaries(rows: Sequence[Row]) -> list[Summary]:
     """Return a summary for each solver, version and machine, in alphabetical order."""
     best = best_scores(rows)
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row.solver, row.version, row.machine), []).append(row)
+    groups = _grouped(rows, lambda row: (row.solver, row.version, row.machine))
     return [_summary(groups[group], best) for group in sorted(groups)]
+
+
+def _grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+    """Return rows by key, both in their order."""
+    groups: dict[Key, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
 
 
 def best_scores(rows: Iterable[Row]) -> dict[Task, Decimal]:
@@ -208,7 +216,7 @@ def difference(before: Sequence[Row], after: Sequence[Row], noise: float = NOISE
     time) of both sides, and at least :data:`SINGLE` where a side was measured once only.  Times are
     compared where both sides answered, with equal status.
     """
-    old, new = _together(before), _together(after)
+    old, new = _grouped(before, _same), _grouped(after, _same)
     both = [same for same in old if same in new]
     changes = list(contradictions([*before, *after]))
     for same in both:
@@ -225,28 +233,21 @@ def difference(before: Sequence[Row], after: Sequence[Row], noise: float = NOISE
 
 def contradictions(rows: Iterable[Row]) -> Iterator[BatchChange]:
     """Yield a change for each instance with a score above a bound of any solver."""
-    highest: dict[str, tuple[Decimal, Row]] = {}
-    lowest: dict[str, tuple[Decimal, Row]] = {}
-    for row in rows:
-        graph = row.instance_hash
-        if row.score is not None and (graph not in highest or row.score > highest[graph][0]):
-            highest[graph] = row.score, row
-        if row.bound is not None and (graph not in lowest or row.bound < lowest[graph][0]):
-            lowest[graph] = row.bound, row
-    for graph in highest.keys() & lowest.keys():
-        (score, by), (bound, of) = highest[graph], lowest[graph]
+    for own in _grouped(rows, lambda row: row.instance_hash).values():
+        scores = [(row.score, row) for row in own if row.score is not None]
+        bounds = [(row.bound, row) for row in own if row.bound is not None]
+        if not scores or not bounds:
+            continue
+        score, by = max(scores, key=lambda each: each[0])
+        bound, of = min(bounds, key=lambda each: each[0])
         if score > bound:
             solvers = " / ".join((of.solver, by.solver))
             task = by.instance, solvers, canonical(by.parameters), by.seed
             yield BatchChange(*task, "contradiction", str(bound), str(score), better=False)
 
 
-def _together(rows: Iterable[Row]) -> dict[Same, list[Row]]:
-    groups: dict[Same, list[Row]] = {}
-    for row in rows:
-        same = (row.instance_hash, row.solver, canonical(row.parameters), row.seed)
-        groups.setdefault(same, []).append(row)
-    return groups
+def _same(row: Row) -> Same:
+    return row.instance_hash, row.solver, canonical(row.parameters), row.seed
 
 
 def _changes(old: list[Row], new: list[Row], noise: float) -> Iterator[BatchChange]:
