@@ -23,31 +23,33 @@ PAGE = Path(__file__).parents[1] / "docs/results.md"
 SUITES = Path(__file__).parent / "suites"
 
 SIZES = ("ops", "pairs", "sink elements", "classes", "status")
+NETWORK_HEAD = ("network", *SIZES, "score", "import s", "solve s", "peak MiB")
 
 
 def networks(rows: Sequence[Row]) -> str:
     """Return what the proof of each network takes."""
-    head = ("network", *SIZES, "score", "import s", "solve s", "peak MiB")
-    return markdown(head, [_network(row) for row in rows])
+    return markdown(NETWORK_HEAD, [_network(row) for row in rows])
 
 
 def training(rows: Sequence[Row]) -> str:
     """Return the same for training steps, with what greedy0 loses where it was run."""
-    greedy = {row.instance: row for row in rows if row.solver == "greedy0"}
-    proved = [row for row in rows if row.solver == "auto"]
-    head = ("network", *SIZES, "score", "import s", "solve s", "peak MiB")
-    lines = [[*_network(row), _loss(row, greedy.get(row.instance))] for row in proved]
-    return markdown((*head, "greedy0 loses"), lines)
+    lines = [[*_network(row), loss] for row, loss in _with_losses(rows)]
+    return markdown((*NETWORK_HEAD, "greedy0 loses"), lines)
 
 
 def transformers(rows: Sequence[Row]) -> str:
     """Return what the proof of each training step takes."""
     head = ("training step", *SIZES, "build s", "solve s", "peak MiB", "greedy0 loses")
+    by_size = sorted(rows, key=lambda row: row.size.get("free_elements", 0))
+    proved = _with_losses(by_size)
+    lines = [[row.instance, *_sizes(row), *_seconds(row), loss] for row, loss in proved]
+    return markdown(head, lines)
+
+
+def _with_losses(rows: Sequence[Row]) -> list[tuple[Row, str]]:
+    """Return the rows of auto, each with what greedy0 loses on its instance."""
     greedy = {row.instance: row for row in rows if row.solver == "greedy0"}
-    proved = [row for row in _by_size(rows) if row.solver == "auto"]
-    lines = [[row.instance, *_sizes(row), *_seconds(row)] for row in proved]
-    losses = [_loss(row, greedy.get(row.instance)) for row in proved]
-    return markdown(head, [[*line, loss] for line, loss in zip(lines, losses, strict=True)])
+    return [(row, _loss(row, greedy.get(row.instance))) for row in rows if row.solver == "auto"]
 
 
 def random_views(rows: Sequence[Row]) -> str:
@@ -71,10 +73,6 @@ def _kind(rows: Sequence[Row]) -> str:
     statuses = Counter(row.status for row in rows).most_common()
     told = ", ".join(f"{count} {status}" for status, count in statuses)
     return f"{told}, {median(seconds):.2f}, {max(seconds):.2f}, {_peak(rows)}"
-
-
-def _by_size(rows: Sequence[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: row.size.get("free_elements", 0))
 
 
 def _network(row: Row) -> list[str]:
