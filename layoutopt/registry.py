@@ -140,7 +140,7 @@ def _hold(
     fresh = problem.labels + np.arange(problem.nodes)
     legal = (labels for labels in known if labels is not None and allowed(problem, labels))
     best = max((fresh, *legal), key=problem.value)
-    refined = load("refined", Takes.LABELLING)(problem, replace(limits, tell=None), best)
+    refined = load("refined", Takes.LABELLING)(problem, limits.silent(), best)
     value = max(problem.value(best), int(refined.objective or 0))
     if value > bound:
         raise SolverError(f"solver {name!r} claims the bound {bound}, but {value} is attainable")

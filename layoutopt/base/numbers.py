@@ -136,13 +136,6 @@ def unique(values: NDArray[Any]) -> NDArray[Any]:
     return kept
 
 
-def union(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
-    """Return the values of either array, ascending."""
-    import numpy as np
-
-    return unique(np.concatenate([one, two]))
-
-
 def without(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
     """Return the distinct values of an array that are not in ``known``, both ascending."""
     found = unique(values)

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt.base.errors import SizeError
-from layoutopt.base.numbers import ranges, union, unique, without
+from layoutopt.base.numbers import ranges, unique, without
 from layoutopt.base.result import outer_sum
 from layoutopt.lowering.classes.families import NOTHING, Relation
 from layoutopt.lowering.classes.slots import Slot, SlotBlock
@@ -294,7 +294,7 @@ class _Cuts:
                 new = new[(new > 0) & (new < self.slots[s].size)]
                 if not len(new):
                     continue
-                self.cuts[s] = union(self.cuts[s], new)
+                self.cuts[s] = unique(np.concatenate([self.cuts[s], new]))
                 self.count += len(new)
                 check_count(self.count)
                 for start, n, other, low, sign in self.lines[s]:
