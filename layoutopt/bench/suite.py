@@ -270,9 +270,7 @@ def _name(path: Path, folder: Path) -> str:
     inside = path.is_relative_to(folder)
     name = path.relative_to(folder).as_posix() if inside else path.name
     name = re.sub(r"^(\.\./)+", "", name)
-    return next(
-        (name.removesuffix(end) for end in (".json.gz", *SUFFIXES) if name.endswith(end)), name
-    )
+    return next((name.removesuffix(end) for end in SUFFIXES if name.endswith(end)), name)
 
 
 def _beside(file: str, folder: Path) -> str:
