@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from benchmarks.agreement.cases import Case, Layouts
 from benchmarks.agreement.compare import Verdict, compare
 from layoutopt.base import files
 from layoutopt.base.errors import InputError
+from layoutopt.io.certificate import document_of
 from layoutopt.io.instance import instance_bytes, parse_instance
 
 SECONDS = 120.0
@@ -55,7 +55,7 @@ def _smaller(case: Case) -> Iterator[Case]:
         yield from (replace(case, fixed=less) for less in _fewer(case.fixed))
     if case.start is not None:
         yield from (replace(case, start=less) for less in _fewer(case.start))
-    whole = _document(case)
+    whole = document_of(case.graph)
     for spoil in _changes(whole, _given_names(case)):
         document = deepcopy(whole)
         spoil(document)
@@ -70,11 +70,6 @@ def _fewer(layouts: Layouts) -> Iterator[Layouts | None]:
     for sink, pieces in layouts.items():
         for n in range(len(pieces)):
             yield layouts | {sink: (*pieces[:n], *pieces[n + 1 :])}
-
-
-def _document(case: Case) -> Document:
-    found: Document = json.loads(instance_bytes(case.graph), parse_float=Decimal)
-    return found
 
 
 def _given_names(case: Case) -> set[str]:
