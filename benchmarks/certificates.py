@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def _row(graph: Graph) -> list[str]:
         return [str(result.status), *[""] * 9, result.uncertified]
     data = certificate_bytes(result.certificate)
     seconds, peak, classes, copies, unverified = _checked(graph, data)
-    kinds = _kinds(result.certificate)
+    kinds = Counter(_kinds(result.certificate))
     evidence = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
     sizes = [f"{len(raw) / 1024:,.0f}" for raw in (data, gzip.compress(data, mtime=0))]
     times = [f"{x:.2f}" for x in (solved, max(proved, 0.0), seconds)]
@@ -98,17 +99,13 @@ def _checked(graph: Graph, data: bytes) -> Any:
     return json.loads(done.stdout)
 
 
-def _kinds(found: Any) -> Counter[str]:
-    """Count the kinds of evidence of all classes, and of all orders of barriers."""
-    kinds: Counter[str] = Counter()
-    if isinstance(found, dict):
-        kinds += Counter([found["kind"]] if "kind" in found else [])
-        found = list(found.values()) if "kind" not in found else []
-    if isinstance(found, list):
-        for entry in found:
-            if isinstance(entry, dict | list):
-                kinds += _kinds(entry)
-    return kinds
+def _kinds(found: Any) -> Iterator[str]:
+    """Yield the kinds of evidence of all classes, and of all orders of barriers."""
+    if isinstance(found, dict) and "kind" in found:
+        yield found["kind"]
+    elif isinstance(found, dict | list):
+        for entry in found.values() if isinstance(found, dict) else found:
+            yield from _kinds(entry)
 
 
 if __name__ == "__main__":
