@@ -230,142 +230,76 @@ def torchvision(name: str, size: int) -> Callable[[], Example]:
     return made
 
 
-def text(name: str, output: str = "last_hidden_state", **config: Any) -> Callable[[], Example]:
-    """Return what makes a text network of transformers, which has no cache."""
+def transformers(
+    name: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    example: Callable[[], tuple[torch.Tensor, ...]],
+    options: dict[str, Any] | None = None,
+    **config: Any,
+) -> Callable[[], Example]:
+    """Return what makes a network of transformers, of a configuration; see :class:`Fields`."""
 
     def made() -> Example:
         import transformers
 
-        kind = getattr(transformers, f"{name}Config")
-        head = "ForCausalLM" if output == "logits" else "Model"
-        head = "LMHeadModel" if name == "GPT2" else head
-        network = getattr(transformers, f"{name}{head}")(kind(**(config or TEXT)))
-        mask = torch.ones(1, 12, dtype=torch.long)
-        options = {} if name in ("Bert", "DebertaV2") else {"use_cache": False}
-        if name == "Mamba":
-            return Fields(network, ("input_ids",), (output,), **options), (words(),)
-        inputs = ("input_ids", "attention_mask")
-        return Fields(network, inputs, (output,), **options), (words(), mask)
+        kind = getattr(transformers, name)
+        network = kind(kind.config_class(**config))
+        return Fields(network, inputs, outputs, **(options or {})), example()
 
     return made
 
 
-def t5() -> Example:
-    """Return a small T5, encoder and decoder."""
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    config = T5Config(
-        vocab_size=VOCABULARY,
-        d_model=WIDTH,
-        d_kv=8,
-        d_ff=64,
-        num_layers=DEPTH,
-        num_heads=HEADS,
-        decoder_start_token_id=0,
-    )
-    inputs = ("input_ids", "decoder_input_ids")
-    network = Fields(T5ForConditionalGeneration(config), inputs, ("logits",), use_cache=False)
-    return network, (words(12), words(7))
+MASKED = ("input_ids", "attention_mask")
+HIDDEN, LOGITS = ("last_hidden_state",), ("logits",)
+UNCACHED = {"use_cache": False}
 
 
-def clip() -> Example:
-    """Return a small CLIP."""
-    from transformers import CLIPConfig, CLIPModel
-
-    text = {**TEXT, "max_position_embeddings": 16, "eos_token_id": 2}
-    config = CLIPConfig(text_config=text, vision_config=VISION, projection_dim=16)
-    network = Fields(CLIPModel(config), ("input_ids", "pixel_values"), ("logits_per_image",))
-    return network, (words(), image(32))
+def masked(count: int = 12, vocabulary: int = VOCABULARY) -> tuple[torch.Tensor, ...]:
+    """Return random tokens, and a mask that hides none."""
+    return words(count, vocabulary), torch.ones(1, count, dtype=torch.long)
 
 
-def whisper() -> Example:
-    """Return a small Whisper, encoder and decoder."""
-    from transformers import WhisperConfig, WhisperModel
-
-    config = WhisperConfig(
-        vocab_size=VOCABULARY,
-        d_model=WIDTH,
-        encoder_layers=DEPTH,
-        decoder_layers=DEPTH,
-        encoder_attention_heads=HEADS,
-        decoder_attention_heads=HEADS,
-        encoder_ffn_dim=64,
-        decoder_ffn_dim=64,
-        max_source_positions=50,
-        max_target_positions=32,
-        num_mel_bins=20,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=2,
-        decoder_start_token_id=1,
-    )
-    inputs = ("input_features", "decoder_input_ids")
-    network = Fields(WhisperModel(config), inputs, ("last_hidden_state",), use_cache=False)
-    return network, (torch.rand(1, 20, 100), words(7))
-
-
-def wav2vec2() -> Example:
-    """Return a small wav2vec 2.0."""
-    from transformers import Wav2Vec2Config, Wav2Vec2Model
-
-    config = Wav2Vec2Config(
-        **TEXT,
-        conv_dim=(16, 16, 16),
-        conv_stride=(5, 4, 2),
-        conv_kernel=(10, 3, 3),
-        num_feat_extract_layers=3,
-        num_conv_pos_embeddings=16,
-        num_conv_pos_embedding_groups=2,
-    )
-    network = Fields(Wav2Vec2Model(config), ("input_values",), ("last_hidden_state",))
-    return network, (torch.rand(1, 2000),)
-
-
-def vits() -> Example:
-    """Return a small VITS, from letters to sound."""
-    from transformers import VitsConfig, VitsModel
-
-    config = VitsConfig(
-        vocab_size=40,
-        hidden_size=WIDTH,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        ffn_dim=64,
-        spectrogram_bins=33,
-        flow_size=WIDTH,
-        upsample_initial_channel=32,
-        upsample_rates=[4, 4],
-        upsample_kernel_sizes=[8, 8],
-        resblock_kernel_sizes=[3],
-        resblock_dilation_sizes=[[1, 3]],
-        prior_encoder_num_flows=2,
-        posterior_encoder_num_wavenet_layers=2,
-        prior_encoder_num_wavenet_layers=2,
-        depth_separable_num_layers=1,
-        use_stochastic_duration_prediction=False,
-        noise_scale=0.0,
-    )
-    inputs = ("input_ids", "attention_mask")
-    network = Fields(VitsModel(config), inputs, ("waveform",))
-    return network, (words(10, 38), torch.ones(1, 10, dtype=torch.long))
-
-
-def detr() -> Example:
-    """Return a small DETR."""
-    from transformers import DetrConfig, DetrForObjectDetection, ResNetConfig
-
-    backbone = ResNetConfig(
-        embedding_size=8,
+NETWORKS: dict[str, Callable[[], Example]] = {
+    "mobilenetv2": torchvision("mobilenet_v2", 64),
+    "mobilenetv3": timm("mobilenetv3_small_050", 64),
+    "efficientnet": timm("efficientnet_b0", 64),
+    "shufflenetv2": torchvision("shufflenet_v2_x0_5", 64),
+    "convnext": timm("convnext_atto", 64),
+    "vit": timm("vit_tiny_patch16_224", 64, img_size=64),
+    "swin": timm("swin_tiny_patch4_window7_224", 224),
+    "levit": timm("levit_128s", 224),
+    "efficientformer": timm("efficientformer_l1", 224),
+    "mobilevit": timm("mobilevit_xxs", 64),
+    "cbam": lambda: (AttentiveResidual(), (torch.rand(1, 32, 32, 3),)),
+    "deeplabv3": lambda: (Segments(), (image(64),)),
+    "segformer": transformers(
+        "SegformerForSemanticSegmentation",
+        ("pixel_values",),
+        LOGITS,
+        lambda: (image(64),),
         hidden_sizes=[8, 16, 24, 32],
-        depths=[1, 1, 1, 1],
-        layer_type="basic",
-        out_features=["stage4"],
-    )
-    config = DetrConfig(
+        depths=[2, 2, 2, 2],
+        num_attention_heads=[1, 2, 2, 4],
+        decoder_hidden_size=16,
+        num_labels=4,
+    ),
+    "detr": transformers(
+        "DetrForObjectDetection",
+        ("pixel_values", "pixel_mask"),
+        ("logits", "pred_boxes"),
+        lambda: (image(64), torch.ones(1, 64, 64, dtype=torch.long)),
         use_timm_backbone=False,
         use_pretrained_backbone=False,
         backbone=None,
-        backbone_config=backbone,
+        backbone_config={
+            "model_type": "resnet",
+            "embedding_size": 8,
+            "hidden_sizes": [8, 16, 24, 32],
+            "depths": [1, 1, 1, 1],
+            "layer_type": "basic",
+            "out_features": ["stage4"],
+        },
         d_model=WIDTH,
         encoder_layers=2,
         decoder_layers=2,
@@ -375,32 +309,12 @@ def detr() -> Example:
         decoder_ffn_dim=64,
         num_queries=10,
         num_labels=4,
-    )
-    inputs, outputs = ("pixel_values", "pixel_mask"), ("logits", "pred_boxes")
-    network = Fields(DetrForObjectDetection(config), inputs, outputs)
-    return network, (image(64), torch.ones(1, 64, 64, dtype=torch.long))
-
-
-def segformer() -> Example:
-    """Return a small SegFormer."""
-    from transformers import SegformerConfig, SegformerForSemanticSegmentation
-
-    config = SegformerConfig(
-        hidden_sizes=[8, 16, 24, 32],
-        depths=[2, 2, 2, 2],
-        num_attention_heads=[1, 2, 2, 4],
-        decoder_hidden_size=16,
-        num_labels=4,
-    )
-    network = SegformerForSemanticSegmentation(config)
-    return Fields(network, ("pixel_values",), ("logits",)), (image(64),)
-
-
-def sam() -> Example:
-    """Return a small SAM, from an image and points to masks."""
-    from transformers import SamConfig, SamModel
-
-    config = SamConfig(
+    ),
+    "sam": transformers(  # from an image and points to masks
+        "SamModel",
+        ("pixel_values", "input_points", "input_labels"),
+        ("pred_masks", "iou_scores"),
+        lambda: (image(64), 64 * torch.rand(1, 1, 2, 2), torch.ones(1, 1, 2, dtype=torch.int64)),
         vision_config={
             "hidden_size": WIDTH,
             "output_channels": 16,
@@ -426,55 +340,126 @@ def sam() -> Example:
             "num_attention_heads": 2,
             "iou_head_hidden_dim": 16,
         },
-    )
-    inputs = ("pixel_values", "input_points", "input_labels")
-    network = Fields(SamModel(config), inputs, ("pred_masks", "iou_scores"))
-    labels = torch.ones(1, 1, 2, dtype=torch.int64)
-    return network, (image(64), 64 * torch.rand(1, 1, 2, 2), labels)
-
-
-NETWORKS: dict[str, Callable[[], Example]] = {
-    "mobilenetv2": torchvision("mobilenet_v2", 64),
-    "mobilenetv3": timm("mobilenetv3_small_050", 64),
-    "efficientnet": timm("efficientnet_b0", 64),
-    "shufflenetv2": torchvision("shufflenet_v2_x0_5", 64),
-    "convnext": timm("convnext_atto", 64),
-    "vit": timm("vit_tiny_patch16_224", 64, img_size=64),
-    "swin": timm("swin_tiny_patch4_window7_224", 224),
-    "levit": timm("levit_128s", 224),
-    "efficientformer": timm("efficientformer_l1", 224),
-    "mobilevit": timm("mobilevit_xxs", 64),
-    "cbam": lambda: (AttentiveResidual(), (torch.rand(1, 32, 32, 3),)),
-    "deeplabv3": lambda: (Segments(), (image(64),)),
-    "segformer": segformer,
-    "detr": detr,
-    "sam": sam,
-    "bert": text("Bert"),
-    "deberta": text(
-        "DebertaV2",
+    ),
+    "bert": transformers("BertModel", MASKED, HIDDEN, masked, **TEXT),
+    "deberta": transformers(
+        "DebertaV2Model",
+        MASKED,
+        HIDDEN,
+        masked,
         **TEXT,
         relative_attention=True,
         pos_att_type=["p2c", "c2p"],
         position_biased_input=False,
     ),
-    "gpt2": text(
-        "GPT2",
-        "logits",
+    "gpt2": transformers(
+        "GPT2LMHeadModel",
+        MASKED,
+        LOGITS,
+        masked,
+        UNCACHED,
         vocab_size=VOCABULARY,
         n_embd=WIDTH,
         n_layer=DEPTH,
         n_head=HEADS,
         n_positions=64,
     ),
-    "llama": text("Llama", "logits", **TEXT, num_key_value_heads=2),
-    "t5": t5,
-    "clip": clip,
-    "whisper": whisper,
-    "wav2vec2": wav2vec2,
+    "llama": transformers(
+        "LlamaForCausalLM", MASKED, LOGITS, masked, UNCACHED, **TEXT, num_key_value_heads=2
+    ),
+    "t5": transformers(
+        "T5ForConditionalGeneration",
+        ("input_ids", "decoder_input_ids"),
+        LOGITS,
+        lambda: (words(12), words(7)),
+        UNCACHED,
+        vocab_size=VOCABULARY,
+        d_model=WIDTH,
+        d_kv=8,
+        d_ff=64,
+        num_layers=DEPTH,
+        num_heads=HEADS,
+        decoder_start_token_id=0,
+    ),
+    "clip": transformers(
+        "CLIPModel",
+        ("input_ids", "pixel_values"),
+        ("logits_per_image",),
+        lambda: (words(), image(32)),
+        text_config={**TEXT, "max_position_embeddings": 16, "eos_token_id": 2},
+        vision_config=VISION,
+        projection_dim=16,
+    ),
+    "whisper": transformers(
+        "WhisperModel",
+        ("input_features", "decoder_input_ids"),
+        HIDDEN,
+        lambda: (torch.rand(1, 20, 100), words(7)),
+        UNCACHED,
+        vocab_size=VOCABULARY,
+        d_model=WIDTH,
+        encoder_layers=DEPTH,
+        decoder_layers=DEPTH,
+        encoder_attention_heads=HEADS,
+        decoder_attention_heads=HEADS,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        max_source_positions=50,
+        max_target_positions=32,
+        num_mel_bins=20,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+    ),
+    "wav2vec2": transformers(
+        "Wav2Vec2Model",
+        ("input_values",),
+        HIDDEN,
+        lambda: (torch.rand(1, 2000),),
+        **TEXT,
+        conv_dim=(16, 16, 16),
+        conv_stride=(5, 4, 2),
+        conv_kernel=(10, 3, 3),
+        num_feat_extract_layers=3,
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=2,
+    ),
     "encodec": lambda: (Codec(), (torch.rand(1, 1, 400),)),
-    "vits": vits,
-    "mamba": text(
-        "Mamba", vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=2, state_size=4
+    "vits": transformers(  # from letters to sound
+        "VitsModel",
+        MASKED,
+        ("waveform",),
+        lambda: masked(10, 38),
+        vocab_size=40,
+        hidden_size=WIDTH,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        ffn_dim=64,
+        spectrogram_bins=33,
+        flow_size=WIDTH,
+        upsample_initial_channel=32,
+        upsample_rates=[4, 4],
+        upsample_kernel_sizes=[8, 8],
+        resblock_kernel_sizes=[3],
+        resblock_dilation_sizes=[[1, 3]],
+        prior_encoder_num_flows=2,
+        posterior_encoder_num_wavenet_layers=2,
+        prior_encoder_num_wavenet_layers=2,
+        depth_separable_num_layers=1,
+        use_stochastic_duration_prediction=False,
+        noise_scale=0.0,
+    ),
+    "mamba": transformers(
+        "MambaModel",
+        ("input_ids",),
+        HIDDEN,
+        lambda: (words(),),
+        UNCACHED,
+        vocab_size=VOCABULARY,
+        hidden_size=WIDTH,
+        num_hidden_layers=2,
+        state_size=4,
     ),
     "crnn": lambda: (TextLines(), (torch.rand(1, 1, 16, 40),)),
 }
