@@ -183,24 +183,21 @@ class TestProof:
         assert result.gap == 0
 
 
-class TestRepeatability:
-    """Equal calls give equal results."""
-
-    def test_search_with_the_same_seed(self) -> None:
-        """Also where message passing and branching are needed, down to every message."""
-        graph = hard_graph(4, 5)
-        heard: list[list[Progress]] = [[], []]
-        one, two = (unwind(graph, seed=3, progress=tell.append) for tell in heard)
-        assert one.status is Status.OPTIMAL
-        assert json.dumps(plain(one)) == json.dumps(plain(two))
-        first, second = ([(m.phase, m.objective, m.bound) for m in told] for told in heard)
-        assert first == second
-        assert {"message passing", "branching"} <= {phase for phase, _, _ in first}
-        known = [(score, bound or 0) for _, score, bound in first if score is not None]
-        scores, bounds = ([pair[k] for pair in known] for k in (0, 1))
-        assert (scores, bounds) == (sorted(scores), sorted(bounds, reverse=True))
-        assert scores[-1] <= (one.score or 0) <= (one.bound or 0) <= bounds[-1]
-        assert unwind(graph, seed=-4).score == one.score
+def test_search_with_the_same_seed() -> None:
+    """Equal calls give equal results and messages, where branching is needed too."""
+    graph = hard_graph(4, 5)
+    heard: list[list[Progress]] = [[], []]
+    one, two = (unwind(graph, seed=3, progress=tell.append) for tell in heard)
+    assert one.status is Status.OPTIMAL
+    assert json.dumps(plain(one)) == json.dumps(plain(two))
+    first, second = ([(m.phase, m.objective, m.bound) for m in told] for told in heard)
+    assert first == second
+    assert {"message passing", "branching"} <= {phase for phase, _, _ in first}
+    known = [(score, bound or 0) for _, score, bound in first if score is not None]
+    scores, bounds = ([pair[k] for pair in known] for k in (0, 1))
+    assert (scores, bounds) == (sorted(scores), sorted(bounds, reverse=True))
+    assert scores[-1] <= (one.score or 0) <= (one.bound or 0) <= bounds[-1]
+    assert unwind(graph, seed=-4).score == one.score
 
 
 class TestLimits:
@@ -321,24 +318,21 @@ class TestMessages:
         assert (message.objective, message.bound) == (-math.inf, math.inf)
 
 
-class TestBadInput:
-    """What cannot be solved, in one line each."""
-
-    @pytest.mark.parametrize("name", SOLVERS)
-    def test_too_large(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A graph that is too large and too irregular gets what greedy0 makes of it in time."""
-        short = partial(greedy0_by_boxes, steps=300)
-        monkeypatch.setattr(heuristics, "greedy0_by_boxes", short)
-        graph = Graph("huge")
-        p, q = 100_003, 99_991
-        x = graph.sink((p * q,), name="x")
-        for rows, columns in ((p, q), (q, p)):
-            half = graph.reshape(x, (rows, columns))[:, : columns // 2]
-            graph.valued_pair(half, graph.source(half.shape), 1)
-        result = unwind(graph, name)
-        assert result.status is Status.FEASIBLE
-        assert (result.stopped is Stopped.SIZE_LIMIT) == (name != "greedy0")
-        assert result.bound == result.max_score
+@pytest.mark.parametrize("name", SOLVERS)
+def test_too_large(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph that is too large and too irregular gets what greedy0 makes of it in time."""
+    short = partial(greedy0_by_boxes, steps=300)
+    monkeypatch.setattr(heuristics, "greedy0_by_boxes", short)
+    graph = Graph("huge")
+    p, q = 100_003, 99_991
+    x = graph.sink((p * q,), name="x")
+    for rows, columns in ((p, q), (q, p)):
+        half = graph.reshape(x, (rows, columns))[:, : columns // 2]
+        graph.valued_pair(half, graph.source(half.shape), 1)
+    result = unwind(graph, name)
+    assert result.status is Status.FEASIBLE
+    assert (result.stopped is Stopped.SIZE_LIMIT) == (name != "greedy0")
+    assert result.bound == result.max_score
 
 
 def test_large_graphs_have_no_greedy_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,30 +172,27 @@ COPIERS: list[Callable[[Any], Any]] = [
 
 
 @pytest.mark.parametrize("copied", COPIERS)
-class TestCopies:
-    """Copies, by any road."""
-
-    def test_equal_and_independent(self, copied: Callable[[Any], Any]) -> None:
-        """A copy tells the same, and neither changes with the other."""
-        for changed_first in (False, True):
-            graph = small()
-            told(graph)  # so that something could have been kept in mind
-            other = copied(graph)
-            assert type(other) is Graph
-            assert same(graph, other)
-            changed, kept = (graph, other) if changed_first else (other, graph)
-            changed.reverse("c", [0])
-            changed.identity("x")
-            changed.valued_pair("x", "y", 9)
-            changed.valued_pair("b:1", "b:1", 9)
-            assert same(kept, small())
-            assert same(changed, rebuilt(changed))
-            changed.remove("none")
-            changed.remove_pairs("b:0", "r")
-            changed.rename("x", "z")
-            changed.name = "changed"
-            assert same(kept, small())
-            assert same(changed, rebuilt(changed))
+def test_copies_are_equal_and_independent(copied: Callable[[Any], Any]) -> None:
+    """A copy tells the same, and neither changes with the other."""
+    for changed_first in (False, True):
+        graph = small()
+        told(graph)  # so that something could have been kept in mind
+        other = copied(graph)
+        assert type(other) is Graph
+        assert same(graph, other)
+        changed, kept = (graph, other) if changed_first else (other, graph)
+        changed.reverse("c", [0])
+        changed.identity("x")
+        changed.valued_pair("x", "y", 9)
+        changed.valued_pair("b:1", "b:1", 9)
+        assert same(kept, small())
+        assert same(changed, rebuilt(changed))
+        changed.remove("none")
+        changed.remove_pairs("b:0", "r")
+        changed.rename("x", "z")
+        changed.name = "changed"
+        assert same(kept, small())
+        assert same(changed, rebuilt(changed))
 
 
 @pytest.mark.parametrize("road", COPIERS[2:])

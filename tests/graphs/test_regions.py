@@ -82,32 +82,29 @@ def test_regions_by_hand() -> None:
     assert graph.out_regions(empty, s_[:]).shape == (0, 2)
 
 
-class TestIndexMap:
-    """From which element of one tensor each element of another comes."""
-
-    def test_random_graphs(self) -> None:
-        """Composed over whole graphs, it is what following the statement's ops gives."""
-        come = 0
-        for seed in range(40):
-            graph = random_graph(seed, ops=12)
-            flows = dict(origins(graph))
-            tensors = graph.tensors()
-            for start in tensors[:: 1 + len(tensors) // 8]:
-                reached: dict[Tensor, list[int]] = {}
-                for t in tensors:
-                    if t == start:
-                        reached[t] = list(range(t.size))
-                    elif t.op.id in flows:
-                        inputs = [reached[x] for x in graph.inputs(t)]
-                        reached[t] = [inputs[k][e] for k, e in flows[t.op.id]]
-                    else:
-                        reached[t] = [-1] * t.size
-                for t in tensors:
-                    found = graph.index_map(start, t)
-                    assert found.shape == t.shape
-                    assert found.reshape(-1).tolist() == reached[t]
-                    come += t != start and max(reached[t], default=-1) >= 0
-        assert come > 200
+def test_index_maps_of_random_graphs() -> None:
+    """Composed over whole graphs, it is what following the statement's ops gives."""
+    come = 0
+    for seed in range(40):
+        graph = random_graph(seed, ops=12)
+        flows = dict(origins(graph))
+        tensors = graph.tensors()
+        for start in tensors[:: 1 + len(tensors) // 8]:
+            reached: dict[Tensor, list[int]] = {}
+            for t in tensors:
+                if t == start:
+                    reached[t] = list(range(t.size))
+                elif t.op.id in flows:
+                    inputs = [reached[x] for x in graph.inputs(t)]
+                    reached[t] = [inputs[k][e] for k, e in flows[t.op.id]]
+                else:
+                    reached[t] = [-1] * t.size
+            for t in tensors:
+                found = graph.index_map(start, t)
+                assert found.shape == t.shape
+                assert found.reshape(-1).tolist() == reached[t]
+                come += t != start and max(reached[t], default=-1) >= 0
+    assert come > 200
 
 
 # Locations of whole graphs, as numbers
