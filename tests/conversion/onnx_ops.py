@@ -1,4 +1,4 @@
-"""Runs single ops of ONNX: the independent word on what an op does."""
+"""Single ops of ONNX, and runs of them: the independent word on what an op does."""
 
 from __future__ import annotations
 
@@ -11,10 +11,33 @@ from numpy.typing import NDArray
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from layoutopt.conversion.rules.op import LATEST, Op
+from layoutopt.conversion.rules.op import LATEST, Op, Shape, parse_operands
 from layoutopt.conversion.rules.registry import operator_of
 
 Array = NDArray[Any]
+
+
+def op(
+    op_type: str,
+    *shapes: Shape | None,
+    outputs: int = 1,
+    opset: int = 22,
+    layouts: str = "",
+    out: Shape | None = None,
+    **attributes: Any,
+) -> Op:
+    """Return an op with inputs ``x0``, ``x1``, ... of some shapes; maybe that of its result."""
+    return Op(
+        op_type,
+        attributes,
+        tuple(f"x{n}" for n in range(len(shapes))),
+        tuple(f"y{n}" for n in range(outputs)),
+        shapes,
+        () if out is None else (out,),
+        name="it",
+        opset=opset,
+        layouts=parse_operands(layouts) if layouts else None,
+    )
 
 
 def op_of(

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutopt.conversion.backends import BACKENDS, backend, backend_named
 from layoutopt.conversion.desired import parse_desired
-from layoutopt.conversion.requirements import Requirements, mismatch
-from layoutopt.conversion.rules.op import UNKNOWN, Op, Shape, any_layout, parse_operands
+from layoutopt.conversion.requirements import Requirements
+from layoutopt.conversion.rules.op import Op
 from layoutopt.layout.layout import Layout
+from tests.conversion.onnx_ops import op
 from tests.support import refused
 
 # What backends need, and when a tensor is as they need it
-
-
-def op(
-    op_type: str,
-    *shapes: Shape | None,
-    out: Shape | None = None,
-    layouts: str = "",
-    group: int = 1,
-) -> Op:
-    """Return an op with inputs and one result of some shapes."""
-    return Op(
-        op_type,
-        {"group": group},
-        tuple(f"x{n}" for n in range(len(shapes))),
-        ("y",),
-        shapes,
-        (out,),
-        "it",
-        layouts=parse_operands(layouts) if layouts else None,
-    )
 
 
 def needs(requirements: Requirements, given_op: Op) -> str:
@@ -52,22 +32,10 @@ TURNED = op("ConvTranspose", (1, 32, 8, 8), (32, 64, 3, 3), out=(1, 64, 10, 10))
 POOL = op("MaxPool", (1, 32, 8, 8), out=(1, 32, 4, 4))
 ROWS = op("BatchNormalization", (5, 32), *[(32,)] * 4, out=(5, 32))
 RELU = op("Relu", (1, 32, 8, 8), out=(1, 32, 8, 8))
+SUM = op("Add", (1, 32, 8, 8), (8,), out=(1, 32, 8, 8))
 LSTM = op("LSTM", (9, 1, 32), out=(9, 1, 1, 8))
 GRID = op("GridSample", (1, 3, 8, 8), (1, 4, 4, 2), out=(1, 3, 4, 4))
 ROIS = op("RoiAlign", (1, 3, 8, 8), (5, 4), (5,), out=(5, 3, 2, 2))
-
-
-@pytest.mark.parametrize("name", ["nchw", "nhwc"])
-def test_data_of_other_ranks_may_have_any_layout(name: str) -> None:
-    for rank in (0, 1, 2, 6):
-        assert BACKENDS[name].default_layout(rank) == any_layout(rank)
-
-
-def test_unknown_ranks_satisfy_nothing_but_any() -> None:
-    assert mismatch(UNKNOWN, Layout.parse("NC"), None, 4) == "the rank is unknown"
-    assert mismatch(UNKNOWN, UNKNOWN, None, 4) is None
-    assert mismatch(UNKNOWN, any_layout(2), None, 4) is None
-    assert mismatch(Layout.parse("NC"), UNKNOWN, (1, 2), 4) is None
 
 
 @settings(deadline=None)
@@ -117,18 +85,8 @@ def test_wrong_backends_are_refused() -> None:
     assert "mine" not in BACKENDS
 
 
-SUM = Op("Add", {}, ("x", "b"), ("y",), ((1, 32, 8, 8), (8,)), ((1, 32, 8, 8),))
-
-
 def test_operands_with_the_datas_axes_follow_it() -> None:
-    """The indices of a pool, and what MaxUnpool takes of them."""
-    shape: Shape = (1, 32, 8, 8)
-    unpool = Op("MaxUnpool", {}, ("x", "i"), ("y",), (shape, shape), (shape,))
-    assert needs(parse_desired("default=NHWC"), unpool) == "NHWC,NHWC->NHWC"
+    """The indices of a pool, as what MaxUnpool takes of them."""
+    shape = (1, 32, 8, 8)
     pool = Op("MaxPool", {}, ("x",), ("y", "i"), (shape,), (shape, shape))
     assert str(parse_desired("MaxPool=NHWC").result_requirement(pool, 1)) == "NHWC"
-
-
-def test_grouped_convolutions_are_not_blocked() -> None:
-    grouped = Op("Conv", {"group": 32}, ("x", "w"), ("y",), ((1, 32, 8, 8), (32, 16, 3, 3)))
-    assert str(BACKENDS["blocked"].input_requirement(grouped, 0)) == "NCHW"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.modes import ModeTable
 from layoutopt.conversion.rules.axes import unchanged
-from layoutopt.conversion.rules.op import Op, Shape, parse_operands
+from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.operator import Category, Operator, RemapError, Remapped
 from layoutopt.conversion.rules.products import permuted_equation
 from layoutopt.conversion.rules.registry import (
@@ -31,7 +31,7 @@ from layoutopt.conversion.rules.registry import (
 )
 from layoutopt.layout.factors import Form, axis_of, is_whole, items_of, sizes_of
 from layoutopt.layout.permutations import Permutation
-from tests.conversion.onnx_ops import op_of, results
+from tests.conversion.onnx_ops import op, op_of, results
 from tests.conversion.remap_cases import CASES, Case
 
 # The registry of ops: what is refused and why, versions, and rules of one's own
@@ -39,27 +39,6 @@ from tests.conversion.remap_cases import CASES, Case
 
 LAST = (0, 2, 3, 1)
 """Channels last."""
-
-
-def op(
-    op_type: str,
-    *shapes: Shape | None,
-    outputs: int = 1,
-    opset: int = 22,
-    layouts: str = "",
-    **attributes: Any,
-) -> Op:
-    """Return an op with inputs ``x0``, ``x1``, ... of some shapes."""
-    return Op(
-        op_type,
-        attributes,
-        tuple(f"x{n}" for n in range(len(shapes))),
-        tuple(f"y{n}" for n in range(outputs)),
-        shapes,
-        name="it",
-        opset=opset,
-        layouts=parse_operands(layouts) if layouts else None,
-    )
 
 
 @pytest.fixture
