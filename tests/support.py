@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -199,6 +200,16 @@ def beside(one: Labelling, two: Labelling) -> Labelling:
         np.concatenate([one.rewards, two.rewards]),
         precedence=order,
     )
+
+
+def install(folder: Path, name: str, points: str, source: str) -> None:
+    """Put a package of one module into a folder, as if it were installed with entry points."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.py").write_text(source)
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(points)
 
 
 def swap_solver(patch: pytest.MonkeyPatch, name: str, solve: Callable[..., Any]) -> None:

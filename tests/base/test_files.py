@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 
 from layoutopt.base.files import atomic_write, check_writable
+from tests.faults.support import files
 
 
 def write(path: Path, data: bytes, *, overwrite: bool = True) -> None:
     with atomic_write(path, overwrite=overwrite) as file:
         file.write(data)
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:
@@ -28,7 +25,7 @@ def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:
             assert (path.read_bytes() if path.exists() else None) == before
         assert path.read_bytes() == b"two"
         path.write_bytes(b"one")
-    assert names(tmp_path) == ["a"]
+    assert files(tmp_path) == ["a"]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
@@ -44,7 +41,7 @@ def test_what_ends_early_leaves_all_as_it_was(tmp_path: Path, error: type[BaseEx
 
     with pytest.raises(error):
         interrupted()
-    assert (path.read_bytes(), names(tmp_path)) == (b"old", ["a"])
+    assert (path.read_bytes(), files(tmp_path)) == (b"old", ["a"])
 
 
 def test_bytes_are_on_the_disk_before_they_get_the_name(
@@ -60,7 +57,7 @@ def test_bytes_are_on_the_disk_before_they_get_the_name(
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         write(path, b"new")
-    assert (path.read_bytes(), names(tmp_path)) == (b"old", ["a"])
+    assert (path.read_bytes(), files(tmp_path)) == (b"old", ["a"])
 
 
 def test_nothing_is_replaced_that_must_not_be(tmp_path: Path) -> None:
@@ -76,7 +73,7 @@ def test_nothing_is_replaced_that_must_not_be(tmp_path: Path) -> None:
         overtaken()
     with pytest.raises(FileExistsError):
         write(path, b"ours", overwrite=False)
-    assert (path.read_bytes(), names(tmp_path)) == (b"theirs", ["a"])
+    assert (path.read_bytes(), files(tmp_path)) == (b"theirs", ["a"])
 
 
 def test_file_systems_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +84,7 @@ def test_file_systems_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(os, "link", none)
     write(tmp_path / "a", b"one", overwrite=False)
-    assert ((tmp_path / "a").read_bytes(), names(tmp_path)) == (b"one", ["a"])
+    assert ((tmp_path / "a").read_bytes(), files(tmp_path)) == (b"one", ["a"])
 
     def overtaken() -> None:
         with atomic_write(tmp_path / "b", overwrite=False):
@@ -108,7 +105,7 @@ def test_links_stay(tmp_path: Path, there: bool) -> None:
     link.symlink_to(target)
     write(link, b"new")
     assert link.is_symlink()
-    assert (target.read_bytes(), names(tmp_path / "far")) == (b"new", ["a"])
+    assert (target.read_bytes(), files(tmp_path / "far")) == (b"new", ["a"])
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077])
@@ -129,7 +126,7 @@ def test_permissions(tmp_path: Path, mask: int) -> None:
 def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
     """The temporary file's name is not made of the file's, which may be as long as can be."""
     write(tmp_path / ("n" * 255), b"x")
-    assert names(tmp_path) == ["n" * 255]
+    assert files(tmp_path) == ["n" * 255]
 
 
 def test_pipes_are_written_to(tmp_path: Path) -> None:
@@ -150,7 +147,7 @@ def test_folders(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         write(tmp_path, b"")
     check_writable(tmp_path)
-    assert names(tmp_path) == []
+    assert files(tmp_path) == []
     for folder in (tmp_path / "none", Path("/proc")):
         with pytest.raises(OSError, match=r"such file|denied|permitted|Read-only"):
             check_writable(folder)

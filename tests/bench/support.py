@@ -9,6 +9,7 @@ from pathlib import Path
 from layoutopt.bench.job import Outcome
 from layoutopt.bench.row import Row
 from layoutopt.graphs.unwinding import Graph
+from tests.support import install
 
 BAD_SOLVERS = """
 import ctypes, os, pathlib, sys, time
@@ -44,13 +45,9 @@ BAD_NAMES = ("dies", "aborts", "sleeps", "hangs", "eats", "raises")
 
 
 def install_bad_solvers(folder: Path) -> Path:
-    """Write a package with bad solvers as if it were installed; return what belongs in the path."""
-    (folder / "bad_solvers.py").write_text(BAD_SOLVERS)
-    meta = folder / "bad_solvers-1.0.dist-info"
-    meta.mkdir()
-    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-solvers\nVersion: 1.0\n")
+    """Install a package with bad solvers in a folder, and return this."""
     entries = "\n".join(f"{name} = bad_solvers:{name}" for name in BAD_NAMES)
-    (meta / "entry_points.txt").write_text(f"[layoutopt.solvers]\n{entries}\n")
+    install(folder, "bad_solvers", f"[layoutopt.solvers]\n{entries}\n", BAD_SOLVERS)
     return folder
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import layoutopt
-from layoutopt.base.limits import Stopped
 from layoutopt.bench.job import InstanceSource, Job, Solve, Worker, document_hash, outcomes
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import write_instance
@@ -111,15 +109,3 @@ def test_whatever_a_solver_raises_is_a_row(
     assert "Traceback" in first.log
     assert first.row.seconds >= 0
     assert second.row.status == "feasible"
-
-
-def test_an_interrupted_solve_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a solver has when Ctrl-C is pressed is not what it has at its time limit."""
-
-    def interrupted(graph: Graph, solver: str, **_: object) -> object:
-        return replace(unwind(graph, solver), stopped=Stopped.INTERRUPTED)
-
-    monkeypatch.setattr("layoutopt.unwinding.unwind", interrupted)
-    write_instance(pair_graph(), tmp_path / "a.json")
-    with pytest.raises(KeyboardInterrupt):
-        list(outcomes(job(tmp_path / "a.json", "auto"), Worker()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +15,9 @@ from layoutopt.base.errors import InputError
 from layoutopt.bench.row import Row
 from layoutopt.bench.store import reading
 from tests.cli.conftest import Run, run
+from tests.faults.support import begun, ended, files
 
 __all__ = ["run"]
-
-COMMAND = [sys.executable, "-c", "from layoutopt.cli.main import main; main()", "bench"]
 
 SUITE = """
 [suite]
@@ -42,9 +40,9 @@ def suite(tmp_path: Path) -> Path:
     return path
 
 
-def begun(suite: Path, store: Path, jobs: int = 1) -> subprocess.Popen[str]:
-    command = [*COMMAND, str(suite), "--store", str(store), "--jobs", str(jobs)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def batch(suite: Path, store: Path, jobs: int = 1) -> subprocess.Popen[str]:
+    """Begin a batch run."""
+    return begun("bench", suite, "--store", store, "--jobs", jobs)
 
 
 def stored(store: Path) -> list[Row]:
@@ -77,7 +75,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_table(
     assert run("bench", suite, "--store", whole, "--in-process", "--quiet").code == 0
     draw, before = random.Random(0), 0
     for wanted in (1, 20):
-        with begun(suite, broken, jobs=2) as process:
+        with batch(suite, broken, jobs=2) as process:
             wait_for(broken, wanted, process)
             time.sleep(draw.random() / 20)
             assert process.poll() is None
@@ -86,11 +84,10 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_table(
         assert now >= max(before, wanted)
         before = now
     assert before < 51
-    with begun(suite, broken) as process:
-        out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    assert f"{before:,} known before" in err
-    assert "auto" in out
+    last = ended(batch(suite, broken))
+    assert last.code == 0, last.err
+    assert f"{before:,} known before" in last.err
+    assert "auto" in last.out
     assert len(table(whole)) == 51
     assert table(broken) == table(whole)
     assert not (tmp_path / "broken.sqlite.lock").exists()
@@ -102,25 +99,24 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(
 ) -> None:
     """A signal ends the run cleanly: rows are kept, and the exit code tells the signal."""
     store = tmp_path / "b.sqlite"
-    with begun(suite, store) as process:
-        wait_for(store, 10, process)
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 128 + number
-    assert err.splitlines()[-2:] == [
+    process = batch(suite, store)
+    wait_for(store, 10, process)
+    process.send_signal(number)
+    found = ended(process)
+    assert found.code == 128 + number
+    assert found.err.splitlines()[-2:] == [
         f"layoutopt: results are in {store}, the same command continues",
         "interrupted",
     ]
-    assert "Traceback" not in err
-    assert "auto" in out
+    assert "auto" in found.out
     assert 10 <= len(stored(store)) < 51
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.sqlite", "suite.toml"]
+    assert files(tmp_path) == ["b.sqlite", "suite.toml"]
 
 
 def test_two_runs_at_once(suite: Path, tmp_path: Path, run: Run) -> None:
     """While a run has a store, a second one is refused in one line, and harms nothing."""
     store = tmp_path / "b.sqlite"
-    with begun(suite, store) as process:
+    with batch(suite, store) as process:
         wait_for(store, 1, process)
         second = run("bench", suite, "--store", store, "--in-process")
         assert second.code == 2
@@ -134,8 +130,7 @@ def test_two_runs_at_once(suite: Path, tmp_path: Path, run: Run) -> None:
 
 def test_bad_input_ends_the_workers_too(tmp_path: Path) -> None:
     """A wrong suite is one line and exit code 2, although workers have begun to start."""
-    with begun(tmp_path / "none.toml", tmp_path / "b.sqlite") as process:
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (2, "")
-    assert err.startswith(f"layoutopt: {tmp_path}/none.toml: no such file")
-    assert len(err.splitlines()) == 1
+    found = ended(batch(tmp_path / "none.toml", tmp_path / "b.sqlite"))
+    assert (found.code, found.out) == (2, "")
+    assert found.err.startswith(f"layoutopt: {tmp_path}/none.toml: no such file")
+    assert len(found.err.splitlines()) == 1

@@ -136,7 +136,6 @@ def test_a_closed_pool_has_no_outcomes(
     """Who is at work when the run ends is killed, blames no solve for it, and starts no other."""
     mark = tmp_path / "mark"
     monkeypatch.setenv("MARK", str(mark))
-    (tmp_path / "installed").mkdir()
     monkeypatch.syspath_prepend(install_bad_solvers(tmp_path / "installed"))
     found: list[Outcome] = []
     executor = Processes(1)
@@ -175,7 +174,6 @@ def test_workers_end_with_who_began_them(
     They end at once; those whose solver keeps the interpreter to itself, soon after its limit.
     """
     mark, installed = tmp_path / "mark", tmp_path / "installed"
-    installed.mkdir()
     folders = [str(install_bad_solvers(installed)), *filter(None, sys.path)]
     environment = os.environ | {"MARK": str(mark), "PYTHONPATH": os.pathsep.join(folders)}
     command = [sys.executable, "-c", ORPHAN, str(path), solver, str(limit)]

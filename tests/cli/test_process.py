@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = [sys.executable, "-c", "from layoutopt.cli.main import main; main()"]
+from tests.faults.support import ran
 
 HEAVY = {"numpy", "scipy", "ortools", "networkx", "onnx", "matplotlib", "msgspec"}
 
@@ -20,17 +20,17 @@ def test_help_imports_nothing_heavy() -> None:
     code = "import sys; from layoutopt.cli.main import main; sys.argv[1:] = ['--help']\n"
     code += "try: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     words = [sys.executable, "-c", code]
-    ran = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    assert "solve" in ran.stdout
-    assert not HEAVY & {name.partition(".")[0] for name in ran.stderr.split()}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    assert "solve" in done.stdout
+    assert not HEAVY & {name.partition(".")[0] for name in done.stderr.split()}
 
 
 def test_ctrl_c_during_imports(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
     code += "; from layoutopt.__main__ import start; start()"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 def test_instances_and_results_come_through_pipes(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_instances_and_results_come_through_pipes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("words", "found"), [("solv", "solve"), ("bench sh", "show")])
 def test_shells_complete_commands(words: str, found: str) -> None:
     asked = {"COMP_WORDS": f"layoutopt {words}", "COMP_CWORD": str(len(words.split()))}
-    ran = subprocess.run(
+    done = subprocess.run(
         [Path(sys.executable).with_name("layoutopt")],
         env=os.environ | asked | {"_LAYOUTOPT_COMPLETE": "complete_bash"},
         capture_output=True,
@@ -61,7 +61,7 @@ def test_shells_complete_commands(words: str, found: str) -> None:
         timeout=60,
         check=False,
     )
-    assert ran.stdout.split() == [found]
+    assert done.stdout.split() == [found]
 
 
 def test_native_code_cannot_write_between_the_lines() -> None:
@@ -72,8 +72,8 @@ def test_native_code_cannot_write_between_the_lines() -> None:
         "    os.write(1, b'noise')\n"
         "os.write(1, b'answer')\n"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
-    assert (ran.stdout, ran.stderr) == (b"answer", b"noise")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == (b"answer", b"noise")
 
 
 def test_what_a_users_function_prints_stays_out_of_the_answer(tmp_path: Path) -> None:
@@ -87,13 +87,6 @@ def test_what_a_users_function_prints_stays_out_of_the_answer(tmp_path: Path) ->
         "    graph.valued_pair(graph.sink((2,), name='x'), graph.source((2,), name='s'), 3)\n"
         "    return graph\n"
     )
-    ran = subprocess.run(
-        [*COMMAND, "solve", "mine:build", "--quiet", "--json", "-"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=120,
-        check=False,
-    )
-    assert (ran.returncode, json.loads(ran.stdout)["score"]) == (0, 6)
-    assert "building" in ran.stderr
+    found = ran("solve", "mine:build", "--quiet", "--json", "-", cwd=tmp_path)
+    assert (found.code, json.loads(found.out)["score"]) == (0, 6)
+    assert "building" in found.err

@@ -1,4 +1,4 @@
-"""Shared by the tests of faults: the program in a process of its own."""
+"""The program in a process of its own, and what it leaves behind."""
 
 from __future__ import annotations
 

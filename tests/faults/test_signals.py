@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.faults.support import COMMAND, begun, ended, files, signalled
+from tests.support import install
 
 TERM, HUP, INT, XCPU = signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU
 
@@ -86,18 +87,12 @@ def test_a_killed_worker_costs_one_row(
 ) -> None:
     """The system may take a worker of a batch run: others go on, and the row says what happened."""
     numbers = {"asked": TERM, "killed": signal.SIGKILL}
-    (tmp_path / "plug.py").write_text(
-        "import os\n"
-        + "".join(
-            f"def {name}(problem, limits, start): os.kill(os.getpid(), {int(number)})\n"
-            for name, number in numbers.items()
-        )
+    source = "import os\n" + "".join(
+        f"def {name}(problem, limits, start): os.kill(os.getpid(), {int(number)})\n"
+        for name, number in numbers.items()
     )
-    meta = tmp_path / "plug-1.0.dist-info"
-    meta.mkdir()
-    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n")
     entries = "".join(f"{name} = plug:{name}\n" for name in numbers)
-    (meta / "entry_points.txt").write_text(f"[layoutopt.solvers]\n{entries}")
+    install(tmp_path, "plug", f"[layoutopt.solvers]\n{entries}", source)
     monkeypatch.syspath_prepend(tmp_path)
     store = tmp_path / "b.sqlite"
     solvers = (word for name in (*numbers, "auto") for word in ("--solver", name))

@@ -23,6 +23,7 @@ from layoutopt.io.instance import (
     write_instance,
 )
 from layoutopt.tiles.memory import PRESETS, TileMemory
+from tests.faults.support import files
 from tests.support import refused
 
 # Instance files: exact round trips, and one clear line for everything that is wrong
@@ -89,7 +90,7 @@ def test_files(tmp_path: Path) -> None:
     assert packed.read_bytes() == before
     with refused(f"{plain}: exists already"):
         write_instance(graph, plain, overwrite=False)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["g.json", "g.json.gz"]
+    assert files(tmp_path) == ["g.json", "g.json.gz"]
 
 
 REFUSED = tomllib.loads((Path(__file__).parents[1] / "cases/instances.toml").read_text())["refused"]

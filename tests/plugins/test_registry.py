@@ -15,7 +15,7 @@ from layoutopt.base.entries import Takes, built_in
 from layoutopt.registry import find, names
 from layoutopt.unwinding import SOLVERS
 from tests.cli.conftest import Run, instance, run
-from tests.support import refused
+from tests.support import install, refused
 
 __all__ = ["instance", "run"]
 
@@ -45,29 +45,14 @@ number = 7
 '''
 
 
-class Packages:
-    """Packages in a folder that is on the path: a module, and metadata that name entry points."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def add(self, name: str, points: str, source: str = SOURCE) -> None:
-        """Install a package with one module of its name."""
-        (self.folder / f"{name}.py").write_text(source)
-        info = self.folder / f"{name}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(points)
-
-
 @pytest.fixture
-def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Packages]:
-    """Return a place for packages that is gone after the test."""
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a folder for packages, which is on the path until the test ends."""
     folder = tmp_path / "packages"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
     before = set(sys.modules)
-    yield Packages(folder)
+    yield folder
     for name in set(sys.modules) - before:
         if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
@@ -173,9 +158,9 @@ class TestEntryPoints:
         "[layoutopt.heuristics]\nown = tiny:own\n"
     )
 
-    def test_by_name(self, packages: Packages) -> None:
+    def test_by_name(self, packages: Path) -> None:
         """Both groups, through unwind; what a function calls exact is exact."""
-        packages.add("tiny", self.POINTS)
+        install(packages, "tiny", self.POINTS, SOURCE)
         assert names() == (*SOLVERS, "lazy", "own", "proud", "sure")
         scores = {name: unwind(drawn(), name) for name in ("lazy", "own", "proud", "sure")}
         assert [str(found.status) for found in scores.values()] == [
@@ -185,18 +170,18 @@ class TestEntryPoints:
         assert find("own").takes is Takes.GRAPH
         assert find("sure").proves
 
-    def test_on_the_command_line(self, packages: Packages, run: Run, instance: Path) -> None:
+    def test_on_the_command_line(self, packages: Path, run: Run, instance: Path) -> None:
         """``solve`` and ``compare`` take them; ``all`` stands for those of this package."""
-        packages.add("tiny", self.POINTS)
+        install(packages, "tiny", self.POINTS, SOURCE)
         ran = run("solve", instance, "--solver", "proud", "--json", "-")
         assert ran.code == 0
         assert '"solver":"proud"' in ran.out.replace(" ", "")
         ran = run("compare", instance, "--solver", "all", "--solver", "lazy")
         assert [line.split()[1] for line in ran.out.splitlines()[1:]] == [*SOLVERS, "lazy"]
 
-    def test_nothing_is_loaded_before_it_is_asked_for(self, packages: Packages) -> None:
+    def test_nothing_is_loaded_before_it_is_asked_for(self, packages: Path) -> None:
         """Names and built-in solvers need no module of any package."""
-        packages.add("tiny", self.POINTS, "raise RuntimeError('loaded')")
+        install(packages, "tiny", self.POINTS, "raise RuntimeError('loaded')")
         assert "lazy" in names()
         assert unwind(drawn(), "refined").score == 6
         assert "tiny" not in sys.modules
@@ -211,13 +196,15 @@ class TestEntryPoints:
             ("gone = tiny:missing", "AttributeError"),
             ("gone = tiny:number", "is not callable: tiny:number is a int"),
             ("gone = tiny:", "cannot be loaded"),
+            ("gone = ending:f", "cannot be loaded: SystemExit: 3"),
         ],
     )
     def test_broken_ones(
-        self, packages: Packages, run: Run, instance: Path, point: str, told: str
+        self, packages: Path, run: Run, instance: Path, point: str, told: str
     ) -> None:
         """One line when it is asked for, exit code 2, and nobody else is upset."""
-        packages.add("tiny", f"[layoutopt.solvers]\n{point}\nlazy = tiny:lazy\n")
+        (packages / "ending.py").write_text("import sys\nsys.exit(3)\n")
+        install(packages, "tiny", f"[layoutopt.solvers]\n{point}\nlazy = tiny:lazy\n", SOURCE)
         with refused("solver 'gone' of package tiny", told):
             unwind(drawn(), "gone")
         ran = run("solve", instance, "--solver", "gone")
@@ -225,43 +212,38 @@ class TestEntryPoints:
         assert len(ran.err.splitlines()) == 1
         assert unwind(drawn(), "lazy").score == 0
 
-    def test_a_module_that_ends_python(self, packages: Packages) -> None:
-        """``sys.exit`` in a package is its own affair."""
-        packages.add("tiny", "[layoutopt.solvers]\ngone = tiny:f\n", "import sys\nsys.exit(3)\n")
-        with refused("solver 'gone' of package tiny cannot be loaded: SystemExit: 3"):
-            find("gone")
-
-    def test_malformed_metadata(self, packages: Packages) -> None:
+    def test_malformed_metadata(self, packages: Path) -> None:
         """A package whose entry points cannot be read is named where a name is not found."""
-        packages.add("broken", "[layoutopt.solvers]\nno equals sign\n")
-        packages.add("tiny", self.POINTS)
+        install(packages, "broken", "[layoutopt.solvers]\nno equals sign\n", SOURCE)
+        install(packages, "tiny", self.POINTS, SOURCE)
         assert unwind(drawn(), "lazy").score == 0
         assert names() == (*SOLVERS, "lazy", "own", "proud", "sure")
         with refused("unknown solver 'best'; known: ", "not readable: broken"):
             find("best")
 
-    def test_offered_twice(self, packages: Packages) -> None:
+    def test_offered_twice(self, packages: Path) -> None:
         """Two packages, or two groups, with one name: neither is taken."""
-        packages.add("tiny", "[layoutopt.solvers]\nlazy = tiny:lazy\n")
-        packages.add("other", "[layoutopt.heuristics]\nlazy = other:own\n")
+        install(packages, "tiny", "[layoutopt.solvers]\nlazy = tiny:lazy\n", SOURCE)
+        install(packages, "other", "[layoutopt.heuristics]\nlazy = other:own\n", SOURCE)
         with refused("solver 'lazy' is ambiguous", "other", "tiny"):
             find("lazy")
 
     def test_two_versions_of_a_package(
-        self, packages: Packages, monkeypatch: pytest.MonkeyPatch
+        self, packages: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """What is imported is what counts: the first of the path."""
-        packages.add("tiny", "[layoutopt.solvers]\nlazy = tiny:lazy\n")
-        later = Packages(packages.folder / "later")
-        later.folder.mkdir()
-        later.add("tiny", "[layoutopt.solvers]\nlazy = tiny:lazy\ngone = tiny:gone\n")
-        monkeypatch.setattr(sys, "path", [*sys.path, str(later.folder)])
+        install(packages, "tiny", "[layoutopt.solvers]\nlazy = tiny:lazy\n", SOURCE)
+        points = "[layoutopt.solvers]\nlazy = tiny:lazy\ngone = tiny:gone\n"
+        install(packages / "later", "tiny", points, SOURCE)
+        monkeypatch.setattr(sys, "path", [*sys.path, str(packages / "later")])
         assert names() == (*SOLVERS, "lazy")
         assert unwind(drawn(), "lazy").score == 0
 
-    def test_built_in_names_win(self, packages: Packages) -> None:
+    def test_built_in_names_win(self, packages: Path) -> None:
         """A package cannot replace a solver of this package, but what is registered comes first."""
-        packages.add("tiny", "[layoutopt.solvers]\nauto = tiny:lazy\nlazy = tiny:lazy\n")
+        install(
+            packages, "tiny", "[layoutopt.solvers]\nauto = tiny:lazy\nlazy = tiny:lazy\n", SOURCE
+        )
         assert unwind(drawn(), "auto").status is Status.OPTIMAL
         assert names() == (*SOLVERS, "lazy")
 
