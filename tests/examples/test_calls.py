@@ -232,6 +232,7 @@ GRAPH, RESULT = ODD, lo.unwind(ODD)
 AB, MEMORY = ("a", "b"), TileMemory(4, 1024)
 NC = placement("NC", (2, 3))
 ONES, SQUARE = np.ones((2, 3), np.float32), np.arange(8).reshape(2, 4)
+RESIDUAL = Path(__file__).parents[2] / "instances/conversion/residual.onnx"
 parse, tagged = Layout.parse, Descriptor.from_tag
 
 

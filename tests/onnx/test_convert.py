@@ -250,32 +250,6 @@ def test_ctrl_c_after_the_proof(phase: str) -> None:
     assert (result.status, result.after.transforms) == ("optimal", 1)
 
 
-WRONG = {
-    "layout and backend": ({"layout": "Conv=NHWC", "backend": "nhwc"}, "not both"),
-    "unknown backend": ({"backend": "gpu"}, "'gpu' must be one of"),
-    "unknown objective": ({"objective": "speed"}, "speed"),
-    "negative time": ({"time_limit": -1}, "time_limit"),
-    "no layout": ({"layout": "Conv"}, "'Conv' must be like"),
-    "alignment": ({"layout": "default=N[a=32]CHW"}, "alignments cannot be converted"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_options_are_refused_in_a_line(case: str) -> None:
-    """The line names what is wrong."""
-    more, words = WRONG[case]
-    text = "g (float[1,4,4,4] x) => (float[a,b,c,d] y) { y = Conv(x, w) }"
-    model = network(text, {"w": (4, 4, 1, 1)})
-    with pytest.raises(InputError, match=words):
-        layoutopt.convert(model, **more)
-
-
-def test_other_things_than_networks_are_refused() -> None:
-    """The line says what is wanted."""
-    with pytest.raises(InputError, match="must be a network of ONNX or a file, not int"):
-        layoutopt.convert(3)  # type: ignore[arg-type]
-
-
 # Networks in files: weights beside them, nothing half written, nothing read is replaced
 
 

@@ -12,11 +12,9 @@ import onnx
 import pytest
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
-from layoutopt.base.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.protobuf import copied
 from layoutopt.onnx.read import read_network, read_onnx
-from layoutopt.reading import read
 from tests.onnx.networks import (
     Shapes,
     added,
@@ -315,14 +313,3 @@ def test_light_networks(name: str) -> None:
 def test_light_networks_are_solved(name: str) -> None:
     """Proved optimal; the check recomputes the score inside."""
     proved(read_onnx(FOLDER / f"light_{name}.onnx", training="adam"))
-
-
-def test_unknown_optimiser(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        read(tmp_path / "no.onnx", training="lion")
-    assert str(caught.value) == "there is no training 'lion'; allowed: sgd, momentum, adam"
-
-
-def test_instances_cannot_be_trained(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"training are for \.onnx files only"):
-        read(tmp_path / "some.json", training="sgd")
