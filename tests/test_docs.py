@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +18,7 @@ import layoutopt
 from layoutopt.conversion import convert
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.io.instance import OP_TYPES
-from tests.test_readme import DOCS, run_statements
+from tests.test_readme import DOCS, blocks, run_statements
 
 ROOT = DOCS.parent
 
@@ -134,11 +133,6 @@ def test_sets_in_braces_are_text(site: Path) -> None:
     assert "x(e,l) ∈ {0,1}" in page
 
 
-def blocks(text: str) -> Iterator[str]:
-    """Return the blocks of Python of a page."""
-    yield from re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-
-
 def test_examples_of_made_pages_run(made: dict[str, str]) -> None:
     """Each page of an op, category or solver has an example, and its comments are what happens."""
     for path, text in made.items():
@@ -146,7 +140,7 @@ def test_examples_of_made_pages_run(made: dict[str, str]) -> None:
             continue
         shown: list[tuple[str, str]] = []
         names: dict[str, Any] = {}
-        for block in blocks(text):
+        for block in blocks(text, "python"):
             shown += run_statements(block, names)
         assert shown, path
         assert all(comment == value for comment, value in shown), path

@@ -43,9 +43,9 @@ COMMANDS = 3
 """How many commands the README shows with their outputs."""
 
 
-def blocks(kind: str) -> list[str]:
+def blocks(text: str, kind: str) -> list[str]:
     """Return the code blocks of one kind."""
-    return re.findall(rf"```{kind}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    return re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
 
 
 def words(text: str) -> list[list[str]]:
@@ -56,7 +56,8 @@ def words(text: str) -> list[list[str]]:
 def test_the_python_examples_run_and_their_comments_hold() -> None:
     """The README's examples are one program; tuples may be shown without brackets."""
     names: dict[str, Any] = {}
-    shown = [pair for code in blocks("python") for pair in run_statements(code, names, plainly)]
+    programs = blocks(README.read_text("utf-8"), "python")
+    shown = [pair for code in programs for pair in run_statements(code, names, plainly)]
     assert len(shown) == 3
     for comment, value in shown:
         assert comment in (value, value.removeprefix("(").removesuffix(")"))
@@ -74,7 +75,7 @@ def test_the_shown_outputs_are_real(
 ) -> None:
     (tmp_path / "instances").symlink_to(README.parent / "instances")
     monkeypatch.chdir(tmp_path)  # where commands may write
-    shown = blocks("text")
+    shown = blocks(README.read_text("utf-8"), "text")
     assert len(shown) == COMMANDS
     for command, _, told in (text.partition("\n") for text in shown):
         lines, out = words(told), words(run(*command.removeprefix("$ layoutopt").split()).out)
@@ -173,3 +174,15 @@ def test_the_picture_is_the_shown_result(run: Run, tmp_path: Path) -> None:
     assert run("solve", instance, "--json", result).code == 0
     assert run("show", result, "--instance", instance, "--svg", picture).code == 0
     assert picture.read_text() == (DOCS / "chained_calls.svg").read_text()
+
+
+def test_the_chart_of_gaps_is_what_the_commands_draw(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no times in it, so that it is the same on every machine."""
+    monkeypatch.chdir(README.parent)
+    store, picture = tmp_path / "store.sqlite", tmp_path / "picture.svg"
+    words = ["bench", "instances/figures", "instances/greedy", "--store", store]
+    assert run(*words, "--in-process", "--quiet").code == 0
+    assert run("bench", "show", store, "--plot", "gap", "--svg", picture).code == 0
+    assert picture.read_text() == (DOCS / "gap_profile.svg").read_text()
