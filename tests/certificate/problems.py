@@ -39,16 +39,31 @@ def random_pairwise(draw: random.Random, nodes: int = 6, labels: int = 3) -> Pai
     return Pairwise([array(width) for width in widths], edges)
 
 
-def worth(problem: Pairwise, labels: tuple[int, ...]) -> int:
-    """Return what a labelling is worth, by the sum in the module's text."""
-    own = sum(int(problem.unary[i][x]) for i, x in enumerate(labels))
-    return own + sum(int(t[labels[i], labels[j]]) for i, j, t in problem.edges)
+def worth(problem: Pairwise, labels: tuple[int, ...]) -> int | None:
+    """Return what a labelling is worth, by the sum in the module's text; None if forbidden."""
+    worths = [own[x] for own, x in zip(problem.unary, labels, strict=True)]
+    worths += [table[labels[i], labels[j]] for i, j, table in problem.edges]
+    for row in problem.rows:
+        used = sum(int(own[labels[u]]) for u, own in row.terms.items())
+        if (row.low is not None and used < row.low) or (row.high is not None and used > row.high):
+            return None
+    if any(worth < -problem.total for worth in worths):
+        return None
+    same = sum(w for i, j, w in problem.equal if labels[i] == labels[j])
+    return sum(map(int, worths)) + same
 
 
-def best(problem: Pairwise) -> int:
-    """Return the largest worth of all labellings."""
+def best(problem: Pairwise, node: int = 0, label: int | None = None) -> int | None:
+    """Return the largest worth of all allowed labellings, ``None`` without any.
+
+    Parameters
+    ----------
+    node, label
+        What this node must have, if anything.
+    """
     every = itertools.product(*map(range, problem.widths))
-    return max(worth(problem, labels) for labels in every)
+    worths = (worth(problem, x) for x in every if label is None or x[node] == label)
+    return max((found for found in worths if found is not None), default=None)
 
 
 def table(problem: Pairwise, draw: random.Random) -> Evidence:

@@ -14,28 +14,21 @@ import pytest
 from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.sums import CertifiedBox
 from layoutopt.certificate.unwinding import Checker
-from layoutopt.generate.random_graphs import random_graph
 from layoutopt.io.certificate import certificate_bytes, document_of
 from layoutopt.unwinding import unwind
 from models.exhaustive import maximum
 from models.statement import Statement, added, cyclic, score, state
 from tests.certificate.test_sums import members
 from tests.certificate.test_unwinding import COPIES, CROSSED, Certificate, Instance, certified
+from tests.certify.test_unwinding import drawn as random_small
 from tests.certify.test_unwinding import lifted
 
 UNTIED = [-2, 0]
 
 
 def drawn(seed: int) -> tuple[Instance, Certificate]:
-    """Return a random graph and its certificate; every other has barriers, a fifth repels."""
-    graph = random_graph(
-        seed,
-        elements=(4, 6, 12)[seed % 3],
-        ops=(5, 9, 14)[seed % 3],
-        pairs=(2, 5, 9)[seed % 3],
-        barriers=seed % 2 == 0,
-        negative=seed % 5 == 0,
-    )
+    """Return a random graph and its certificate, made with or without elements."""
+    graph = random_small(seed, (4, 6, 12))
     found = unwind(graph, certificate=True).certificate if seed % 4 < 2 else lifted(graph)[0]
     assert found is not None
     return document_of(graph), json.loads(certificate_bytes(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections import Counter
 from typing import Any
@@ -15,6 +14,7 @@ from layoutopt.certificate.pairwise import Pairwise, fixed
 from layoutopt.certificate.reductions import DEEPEST, RULES
 from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.rows import Array, RowLimits
+from tests.certificate.problems import best
 
 WIDE = (1, 1, 2**57, 10**30)
 """Factors of worths; the last two take sums beyond 64 bits."""
@@ -45,31 +45,6 @@ def draw(r: random.Random) -> Pairwise:
         terms = {u: np.array([r.randint(-2, 3) for _ in range(widths[u])], object) for u in counted}
         rows.append(RowLimits(terms, r.choice([None, 0, -1]), r.choice([None, 1, 2, 3])))
     return Pairwise([array(width) for width in widths], edges, equal, rows)
-
-
-def best(problem: Pairwise, node: int = 0, label: int | None = None) -> int | None:
-    """Return the largest worth of all allowed labellings, ``None`` without any.
-
-    Parameters
-    ----------
-    node, label
-        What this node must have, if anything.
-    """
-    found = []
-    for x in itertools.product(*map(range, problem.widths)):
-        if label not in (None, x[node]):
-            continue
-        worths = [own[i] for own, i in zip(problem.unary, x, strict=True)]
-        worths += [table[x[i], x[j]] for i, j, table in problem.edges]
-        used = [sum(int(own[x[u]]) for u, own in row.terms.items()) for row in problem.rows]
-        limits = [
-            (row.low is None or k >= row.low) and (row.high is None or k <= row.high)
-            for row, k in zip(problem.rows, used, strict=True)
-        ]
-        if all(limits) and all(worth >= -problem.total for worth in worths):
-            same = sum(w for i, j, w in problem.equal if x[i] == x[j])
-            found.append(sum(map(int, worths)) + same)
-    return max(found, default=None)
 
 
 def step(r: random.Random, problem: Pairwise, wanted: int, edges: int) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -37,11 +37,11 @@ def checked(graph: Graph, certificate: Any) -> Verdict:
     return check_certificate(graph, json.loads(certificate_bytes(certificate)))
 
 
-def drawn(seed: int) -> Graph:
+def drawn(seed: int, sizes: Sequence[int] = (4, 6, 12, 24)) -> Graph:
     """Return a small random graph; every other has barriers, every fifth negative values."""
     return random_graph(
         seed,
-        elements=(4, 6, 12, 24)[seed % 4],
+        elements=sizes[seed % len(sizes)],
         ops=(3, 8, 14)[seed % 3],
         pairs=(2, 5, 9)[seed % 3],
         barriers=seed % 2 == 0,
