@@ -12,43 +12,9 @@ from layoutopt.base.numbers import ratio
 from layoutopt.conversion.cost_table import read_costs
 from layoutopt.io.certificate import read_certificate
 from layoutopt.onnx.read import read_attractions
-from layoutopt.tiles.memory import PRESETS
+from tests.examples.test_calls import GRAPH, RESULT
 
 BOM = b"\xef\xbb\xbf"
-
-
-def small(name: str = "small") -> lo.Graph:
-    """Return a graph of one sink, worth 12."""
-    graph = lo.Graph(name)
-    x, t = graph.sink((2, 3), name="x"), graph.source((3, 2), name="t")
-    graph.valued_pair(graph.dim_shuffle(x, (1, 0), name="y"), t, 2)
-    return graph
-
-
-GRAPH = small()
-RESULT = lo.unwind(GRAPH)
-
-
-def test_a_number_is_a_shape_of_one_dimension() -> None:
-    """As in NumPy."""
-    graph = lo.Graph()
-    x = graph.sink(6)
-    assert [t.shape for t in (x, graph.source(4), graph.barrier([x], 3))] == [(6,), (4,), (3,)]
-    assert graph.reshape(graph.sink((2, 3)), -1).shape == (6,)
-    assert graph.op(graph.reverse(x, 0)).dims == (0,)
-
-
-def test_a_preset_may_be_named() -> None:
-    graph = small()
-    graph.tile_memory = "ipu-mk2"
-    assert graph.tile_memory == PRESETS["ipu-mk2"]
-    assert lo.simulate(GRAPH, RESULT, "ipu-mk1").memory == PRESETS["ipu-mk1"]
-    graph.tile_memory = None
-    assert graph == GRAPH
-
-
-def test_one_solver_may_be_named_alone() -> None:
-    assert [r.solver for r in lo.compare(GRAPH, "greedy0").results] == ["greedy0"]
 
 
 def test_a_mark_of_byte_order_says_nothing(tmp_path: Path) -> None:
@@ -74,10 +40,6 @@ def test_a_comparison_prints_as_a_table() -> None:
     assert lines[1].split()[:4] == ["solver", "status", "score", "bound"]
     assert [line.split()[0] for line in lines[2:]] == ["auto", "greedy0"]
     assert [line.split()[2] for line in lines[2:]] == ["12", "12"]
-
-
-def test_dir_names_what_is_public() -> None:
-    assert dir(lo) == sorted(lo.__all__)
 
 
 def test_names_cannot_steer_a_terminal() -> None:

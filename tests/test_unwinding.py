@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from decimal import Decimal
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -25,12 +24,9 @@ from layoutopt.base.result import Result, Status, UnwindingResult
 from layoutopt.check.elements import by_pieces, evaluate
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.io.instance import instance_bytes
 from layoutopt.lowering import heuristics
 from layoutopt.lowering.heuristics import greedy0_by_boxes
 from layoutopt.unwinding import SOLVERS, unwind
-from models.exhaustive import maximum
-from models.statement import state
 from tests.support import EXACT, HEURISTIC, hard_graph, swap_solver
 
 
@@ -49,65 +45,23 @@ def plain(result: UnwindingResult) -> dict[str, Any]:
     }
 
 
-class TestOptima:
-    """What is found, against choosing everything by hand."""
-
-    def test_every_solver_finds_the_optimum(self) -> None:
-        """On 12 random graphs exact methods prove the optimum, and no heuristic beats it."""
-        ordered = 0
-        for seed in range(12):
-            graph = random_graph(seed, negative=seed % 2 == 0)
-            best = maximum(state(instance_bytes(graph).decode()))
-            for name in EXACT:
-                result = unwind(graph, name)
-                assert result.status is Status.OPTIMAL, (seed, name)
-                assert Fraction(result.score or 0) == best == Fraction(result.bound or 0)
-            for name in (*HEURISTIC, "greedy0"):
-                near = unwind(graph, name)
-                assert Fraction(near.score or 0) <= best <= Fraction(near.bound or 0)
-                assert near.status is not Status.OPTIMAL or near.score == best
-            ordered += "precedence" in repr(graph) or bool(graph.barriers())
-        assert ordered > 7
-
-    def test_results_are_complete(self) -> None:
-        """Layouts, pairs, order and counts fit the graph and each other, evaluated both ways."""
-        for seed in range(6):
-            graph = random_graph(seed, elements=20)
-            for name in ("auto", *HEURISTIC, "greedy0"):
-                result = unwind(graph, name, seed=seed)
-                found = evaluate(graph, result.layouts or {})
-                assert found.violations == ()
-                assert by_pieces(graph, result.layouts or {}) == found
-                assert (found.score, found.pairs) == (result.score, result.pairs)
-                assert found.max_score == result.max_score
-                assert (result.instance, result.solver, result.seed) == (graph.name, name, seed)
-                assert result.version == layoutopt.__version__
-                assert result.size["free_elements"] == sum(t.size for t in graph.sinks())
-                assert result.size["elements"] == sum(t.size for t in graph.tensors())
-                assert result.seconds.keys() >= {"solve", "check", "total"}
-                assert all(0 <= s <= result.seconds["total"] for s in result.seconds.values())
-
-    def test_transposed_target(self) -> None:
-        """A sink (2, 3) whose transposed is a source: one piece, six matches of 7.5."""
-        graph = Graph("transposed")
-        x = graph.sink((2, 3), name="x")
-        graph.valued_pair(graph.dim_shuffle(x, (1, 0)), graph.source((3, 2), name="t"), 7.5)
-        result = unwind(graph)
-        assert result.layouts == {"x": (("t", 0, 0, ((2, 1, 3), (3, 2, 1))),)}
-        assert (result.score, result.bound, result.max_score) == (45, 45, 45)
-        assert result.gap == 0
-        assert result.order == ("x",)
-        assert result.size == {
-            "tensors": 3,
-            "elements": 18,
-            "free_elements": 6,
-            "edges": 6,
-            "unconstrained": 0,
-            "groups": 1,
-            "group_kinds": 1,
-            "components": 6,
-            "classes": 1,
-        }
+def test_results_are_complete() -> None:
+    """Layouts, pairs, order and counts fit the graph and each other, evaluated both ways."""
+    for seed in range(6):
+        graph = random_graph(seed, elements=20)
+        for name in ("auto", *HEURISTIC, "greedy0"):
+            result = unwind(graph, name, seed=seed)
+            found = evaluate(graph, result.layouts or {})
+            assert found.violations == ()
+            assert by_pieces(graph, result.layouts or {}) == found
+            assert (found.score, found.pairs) == (result.score, result.pairs)
+            assert found.max_score == result.max_score
+            assert (result.instance, result.solver, result.seed) == (graph.name, name, seed)
+            assert result.version == layoutopt.__version__
+            assert result.size["free_elements"] == sum(t.size for t in graph.sinks())
+            assert result.size["elements"] == sum(t.size for t in graph.tensors())
+            assert result.seconds.keys() >= {"solve", "check", "total"}
+            assert all(0 <= s <= result.seconds["total"] for s in result.seconds.values())
 
 
 class TestProof:

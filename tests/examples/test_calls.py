@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import layoutopt as lo
+from benchmarks.figures import FIGURES
 from layoutopt.base.errors import InputError, LayoutoptError
 from layoutopt.base.numbers import number
 from layoutopt.certificate.refused import Refused
@@ -228,7 +229,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 """The graph of each section that has one, called ``g``; its first tensor is ``x``."""
 
 GIVEN = case([0, 0, 1], [2, 3], [1, 1, 4], [9, 9], {(0, 1): 1})
-GRAPH, RESULT = ODD, lo.unwind(ODD)
+GRAPH, RESULT, CALLS = ODD, lo.unwind(ODD), FIGURES["chained_calls_copies"]()
 AB, MEMORY = ("a", "b"), TileMemory(4, 1024)
 NC = placement("NC", (2, 3))
 ONES, SQUARE = np.ones((2, 3), np.float32), np.arange(8).reshape(2, 4)

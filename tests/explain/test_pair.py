@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from layoutopt import Graph, PairExplanation, UnwindingResult, evaluate, explain_pair, read, unwind
+from layoutopt import Graph, PairExplanation, UnwindingResult, explain_pair, read, unwind
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Status
@@ -83,28 +83,6 @@ def test_outputs_of_one_barrier_match_nowhere() -> None:
     found = explained(graph, "a", "b")
     assert (found.matched, [x.positions for x in found.obstacles]) == (1, [2])
     assert "both locations are fixed and differ" in found.reason
-
-
-def test_the_chained_calls() -> None:
-    """The figure's choice: 60 for the target of x cost 54 and two copies; at 11 they are equal."""
-    graph = read(FIGURES / "chained_calls_copies.json")
-    result = unwind(graph)
-    found = explain_pair(graph, result, "target_x", "x")
-    assert (found.a, found.b, found.value, found.elements) == ("x", "target_x", 10, 6)
-    assert (found.matched, found.most, found.loses, found.obstacles) == (0, 6, 60, ())
-    assert (found.score, found.status) == (130, Status.OPTIMAL)
-    assert (found.alternative_score, found.cost) == (124, 6)
-    assert found.gains == ()
-    assert [(x.difference, x.before, x.after) for x in found.losses] == [
-        *[(-54, 6, 0), (-6, 6, 0), (-6, 6, 0)]
-    ]
-    assert (found.losses[0].a, found.losses[0].b) == ("x", "matmul")
-    assert found.layouts is not None
-    assert evaluate(graph, found.layouts).score == 124
-    assert found.threshold == found.threshold_more == 11
-    assert named(found) == [("x", "matmul")]
-    assert found.proved
-    assert found.reason.startswith("matching 6 positions would gain 60 but lose 66: 54 on (x, matm")
 
 
 def test_a_pair_that_is_won() -> None:
