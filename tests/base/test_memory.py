@@ -10,7 +10,7 @@ import pytest
 from layoutopt import Limits, Stopped, memory_limit
 from layoutopt.base import limits as base_limits
 from layoutopt.base.errors import SizeError
-from layoutopt.base.limits import available_memory, memory_full, memory_taken, parse_memory, require
+from layoutopt.base.limits import available_memory, memory_full, memory_taken, require
 from tests.support import refused
 
 GIB = 2**30
@@ -130,12 +130,6 @@ def test_containers(
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(base_limits, "_machine", lambda: None)
     assert available_memory() == left
-
-
-def test_sizes() -> None:
-    """They are read in powers of 1024, with or without the unit written out."""
-    sizes = {"1": 1, "512M": 2**29, "2G": 2 * GIB, "1.5GiB": 3 * 2**29, "4 kB": 4096, "1T": 2**40}
-    assert {text: parse_memory(text) for text in sizes} == sizes
 
 
 def test_wrong_limits() -> None:

@@ -135,13 +135,6 @@ GOOD: dict[str, Any] = {
 FLOW: dict[str, Any] = {"kind": "flow", "edges": [2, 0], "rewards": [2, 2, 0]}
 
 
-def test_what_is_wrong_on_the_page_of_calls_is_right_otherwise() -> None:
-    """The class and the flow that mistakes are made in are accepted without them."""
-    own = Class(GOOD, "class 7")
-    assert own.score() == 2 - 4
-    assert own.bound(FLOW) == (10 - 2, False)
-
-
 def test_terminals_below_others_are_left_out() -> None:
     """Where no edge is negative, three of six terminals are worth a label, and "elsewhere" none."""
     worth = [(3, 1), (1, 3), (2, 1), (1, 1), (2, 2), (0, 0)]

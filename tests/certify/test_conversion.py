@@ -16,7 +16,6 @@ from layoutopt.certificate.refused import Refused
 from layoutopt.certify import conversion
 from layoutopt.certify.conversion import (
     Asked,
-    ConversionVerdict,
     certify,
     certify_graph,
     check_certificate,
@@ -283,15 +282,6 @@ def test_a_bound_that_evidence_does_not_reach_is_a_word(monkeypatch: pytest.Monk
     made = certify_graph(convert_graph(drawn(3, 14), objective="bytes"))
     assert made["claim"]["evidence"]["bound"] == -made["claim"]["bound"][0] < 0
     assert verify(made["statement"], made["claim"])
-
-
-def test_verdicts_tell_what_is_proved() -> None:
-    """One line tells score, bound, and what nobody has proved."""
-    asked = Asked("count,bytes")
-    proved = ConversionVerdict(asked, (2, 30), (2, 30), False)
-    assert str(proved) == "count 2, bytes 30 is optimal, proved without a solver"
-    open_ = ConversionVerdict(asked, (2, 30), (1, 40), True)
-    assert str(open_) == "count 2, bytes 30; the bound is count 1, bytes 40, unverified"
 
 
 SMALL = """g (float[1,4,5,3] x) => (float[1,4,5,3] y) {

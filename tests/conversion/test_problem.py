@@ -126,13 +126,6 @@ def test_it_pays_to_change_or_not() -> None:
         assert found.bound == found.objective
 
 
-def test_bytes_of_ops_count() -> None:
-    """What an op costs by bytes is for its operands and results: 2 x 256 + 64 each."""
-    lines = [{"type": "Conv", "layouts": "NHWC,HWIO", "us_per_megabyte": Decimal("0.5")}]
-    costs = costs_from({"op": lines})
-    assert convert_graph(chain(), costs=costs, objective="time").objective == (2 * 576 * 500,)
-
-
 def test_times_beyond_64_bits() -> None:
     """Times that no 64 bits hold, nor their differences, are read and added up exactly."""
     one = Decimal("1e20")
@@ -158,17 +151,6 @@ def test_files(tmp_path: Path) -> None:
         read_costs(path)
     with refused("none.toml", "no such file"):
         read_costs(tmp_path / "none.toml")
-
-
-def test_time_needs_costs_and_letters() -> None:
-    """Time is no objective without a table; ops whose axes have no letters have no layouts."""
-    with refused("time needs a table of costs"):
-        convert_graph(chain(), objective="time")
-    graph = ConversionGraph("relu")
-    graph.output(graph.op("Relu", [graph.input("x", (1, 2, 3, 4))]))
-    costs = costs_from({"op": [{"type": "Relu", "layouts": "NHWC", "us": 1}]})
-    with refused("Relu 'relu0'", "its axes have no"):
-        convert_graph(graph, costs=costs, objective="time")
 
 
 # Searches that do not end as they should: the graph as it is given is the answer then

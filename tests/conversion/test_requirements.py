@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutopt.conversion.backends import BACKENDS, backend, backend_named
-from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.op import Op
 from layoutopt.layout.layout import Layout
@@ -83,10 +82,3 @@ def test_wrong_backends_are_refused() -> None:
     with refused("backend 'mine' must need no arguments"):
         backend("mine")(Needy)
     assert "mine" not in BACKENDS
-
-
-def test_operands_with_the_datas_axes_follow_it() -> None:
-    """The indices of a pool, as what MaxUnpool takes of them."""
-    shape = (1, 32, 8, 8)
-    pool = Op("MaxPool", {}, ("x",), ("y", "i"), (shape,), (shape, shape))
-    assert str(parse_desired("MaxPool=NHWC").result_requirement(pool, 1)) == "NHWC"

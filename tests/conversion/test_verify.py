@@ -176,23 +176,3 @@ def test_backends_may_have_reasons_of_their_own() -> None:
     assert lines(graph, Picky()) == [
         "Relu 'relu0', input 0 'x': has NHWC, needs NHWC: the backend does not take it so"
     ]
-
-
-def test_concatenated_tensors_must_agree() -> None:
-    graph = image("NCHW")
-    graph.input("y", (2, 32, 8, 9), "NHWC")
-    graph.input("z", (2, 32, 8, 1), "NC**")
-    graph.op("Concat", ["x", "z", "y"], {"axis": 3})
-    assert lines(graph) == [
-        "Concat 'concat0', input 2 'y': has NHWC, needs NCHW: operands must have the same axes, "
-        "and dimension 1 is H where others have C"
-    ]
-
-
-def test_a_bias_along_the_wrong_axis_is_found() -> None:
-    """(C) beside NCHW is added along W."""
-    graph = image("NCHW", (2, 8, 8, 8))
-    graph.input("b", (8,), "C")
-    graph.op("Add", ["x", "b"])
-    [line] = lines(graph)
-    assert "input 1 'b': has C, needs W" in line
