@@ -39,6 +39,7 @@ from layoutopt.layout.factors import (
     dim_of,
     factor_of,
     has_factors,
+    is_group,
     is_whole,
     main_axis,
     moved_to,
@@ -557,6 +558,8 @@ def _product(op: Op, whole: Mode, slot: int, order: Order, shape: Shape) -> Mode
     plain = [
         form or tuple(range(len(own or ()))) for form, own in zip(whole.forms, shapes, strict=True)
     ]
+    if any(is_group(dim) for form in plain for dim in form):
+        return None  # _batches has such forms with parts
     grouped = {main_axis(dim): dim for dim in compact(order)}
     dims = tuple(grouped.get(main_axis(dim), dim) for dim in plain[slot])
     if order_of(dims, shape) != order:
@@ -612,7 +615,8 @@ def _batches(op: Op, slot: int, order: Order) -> Iterator[Mode]:
 
     The batch is what stands before the axis that is summed over, in an order of one operand; what
     stands behind it are columns.  So it is in the result.  These are axes, or parts of one, that
-    the other operand does not have.  A Gemm becomes a MatMul, behind which its bias is added.
+    the other operand does not have.  The axes of the matrix may come in parts that are side by
+    side.  A Gemm becomes a MatMul, behind which its bias is added.
     """
     letters, count = _letters(op) or {}, len(op.inputs)
     shapes = [shape or () for shape in op.shapes]
@@ -625,20 +629,26 @@ def _batches(op: Op, slot: int, order: Order) -> Iterator[Mode]:
         found = [names[slot][axis_of(item)] for item in order]
         middle = kept if slot == count else "k"
         at = found.index(middle) if middle in found[:-1] else -1
+        last = at + found.count(middle)
         is_open = _is_open(shapes[batch]) or _is_open(shapes[count])
-        if at < 0 or is_open or found.count(middle) > 1:
+        if at < 0 or is_open or {*found[at:last]} != {middle} or last == len(found):
             continue
+        sizes = {shapes[n][own.index(middle)] for n, own in names.items() if middle in own} - {1}
+        if last > at + 1 and (len(sizes) > 1 or None in sizes):
+            continue  # of sizes that are not known to be equal, one may be 1
         forms: list[Form | None] = [None] * (count + 1)
         for n, own in names.items():
             axes = {name: axis for axis, name in enumerate(own) if shapes[n][axis] != 1}
             new = {axis: axes[name] for axis, name in enumerate(names[slot]) if name in axes}
-            sides = order[:at], order[at + 1 :]
-            front, back = (
-                renamed_order(tuple(i for i in side if axis_of(i) in new), new) for side in sides
+            front, parts, back = (
+                renamed_order(tuple(i for i in side if axis_of(i) in new), new)
+                for side in (order[:at], order[at:last], order[last:])
             )
-            centre = axes.get("k" if n == batch else kept, -1)
+            dims: dict[str, FormDim] = {**axes, middle: dim_of(parts, shapes[n])}
+            centre = dims.get("k" if n == batch else kept, -1)
             forms[n] = (*front, centre, dim_of(back, shapes[n])) if axes else None
-        forms[matrix] = names[matrix].index(kept), names[matrix].index("k")
+            if n == matrix:
+                forms[n] = dims[kept], dims["k"]
         mode = mode_of(op, {}, forms)
         operands = (matrix, batch, 2) if op.has(2) else (matrix, batch)
         yield replace(mode, operands=operands, type="MatMul" if op.type == "Gemm" else "")
