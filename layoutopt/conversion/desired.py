@@ -127,25 +127,30 @@ class Desired(Requirements):
     def _pads_alike(self, op: Op) -> bool:
         """Return whether all operands and results are padded to the same numbers of channels.
 
-        Blocks divide other axes, and one size is open at most, which is in no blocks.
+        Blocks divide other axes, and one size is open at most, which is in no blocks: channels of
+        open size are not padded, nor are those that must be as many.
         """
         written = [written_layout(op, n) for n in range(len(op.inputs))]
         filters = any(layout and "I" in layout.axes for layout in written)
-        padded = dict[str, int]()
+        padded, unknown, wider = dict[str, int](), set[str](), set[str]()
         for n, _, layout, shape in self._operands(op):
             own = self._followed(op, n)
             factors, sizes = _factors(own) if own else {}, axis_sizes(layout or own, shape)
-            known = {axis: size for axis, size in sizes.items() if isinstance(size, int)}
-            if open_sizes(shape) > 1 or not factors.keys() <= known.keys():
+            known = {axis for axis, size in sizes.items() if isinstance(size, int)}
+            if open_sizes(shape) > 1 or not factors.keys() <= known:
                 return False
-            for axis, size in known.items():
+            for axis, size in sizes.items():
+                side = "IO"[n >= len(op.inputs)] if filters and axis == "C" else axis
+                if not isinstance(size, int):
+                    unknown.add(side)
+                    continue
                 factor = factors.get(axis, 1)
                 whole = -(-size // factor) * factor
-                side = "IO"[n >= len(op.inputs)] if filters and axis == "C" else axis
                 needed = padded.setdefault(side, whole) if axis in "CIO" else size
                 if whole != needed:
                     return False
-        return True
+                wider |= {side} if whole != size else set()
+        return not unknown & wider
 
     def _operands(self, op: Op) -> Iterator[tuple[int, Layout | None, Layout | None, Shape | None]]:
         """Yield what is desired of operands and results, as what they are written, and shapes.
