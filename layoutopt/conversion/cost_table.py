@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -28,7 +29,7 @@ from layoutopt.base.files import named, parse_toml, read_utf8
 from layoutopt.base.numbers import exact_decimal
 from layoutopt.conversion.desired import Desired, desired_of
 from layoutopt.conversion.graph import ConversionGraph, size_of
-from layoutopt.conversion.required import required
+from layoutopt.conversion.required import CutError, Required, required
 from layoutopt.conversion.result import NO_TRANSFORMS, Tally
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.values import transposition
@@ -196,13 +197,18 @@ class OpTimes:
     def __init__(self, graph: ConversionGraph, costs: OpCosts) -> None:
         self._graph, self._costs, self._rounds = graph, costs, graph.rounds()
 
-    def of(self, op: Op) -> Iterator[tuple[Desired, int]]:
-        """Yield the layouts that an op may run in, and the femtoseconds of all its rounds."""
+    def of(self, op: Op) -> Iterator[tuple[Required | None, int]]:
+        """Yield how an op may run, and the femtoseconds of all its rounds.
+
+        Layouts whose blocks cut through those in which it is written are left out.
+        """
         lines = self._costs.of(op)
         names = [name for name in (*op.inputs, *op.outputs) if name] if lines else []
         size = sum(size_of(self._graph.tensors[name]) for name in names)
         for line in lines:
-            yield line.desired, (line.fixed + line.per_byte * size) * self._rounds[op.scope]
+            with suppress(CutError):
+                needed = required(op, line.desired)
+                yield needed, (line.fixed + line.per_byte * size) * self._rounds[op.scope]
 
     def total(self) -> int:
         """Return the femtoseconds that all ops take as they are written."""
@@ -210,8 +216,7 @@ class OpTimes:
 
     def written(self, op: Op) -> int:
         """Return what an op takes as it is written; nothing if its layouts are not in the table."""
-        every = ((required(op, desired), time) for desired, time in self.of(op))
-        fitting = (time for needed, time in every if needed and {*needed[0]} <= {None})
+        fitting = (time for needed, time in self.of(op) if needed and {*needed[0]} <= {None})
         return min(fitting, default=0)
 
 

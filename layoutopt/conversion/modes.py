@@ -194,8 +194,7 @@ class ModeTable:
     def _priced(self, op: Op, times: OpTimes) -> list[Mode]:
         """Return the modes of a table of costs, that in which the op is written first."""
         found: dict[tuple[Order, ...], Mode] = {}
-        for line, time in times.of(op):
-            needed = required(op, line)
+        for needed, time in times.of(op):
             if needed is None and category_of(op) is Category.HEAVY:
                 continue  # of unknown rank
             if needed is None:

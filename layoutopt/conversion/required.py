@@ -24,6 +24,10 @@ Required: TypeAlias = tuple[Forms, OperandLayouts | None]
 """The forms of operands, then results, and how an op is written then."""
 
 
+class CutError(OptionError):
+    """Required blocks that cut through those that an op is written in."""
+
+
 def required(op: Op, requirements: Requirements) -> Required | None:
     """Return how an op is to run, None if nothing is required of it.
 
@@ -184,9 +188,7 @@ def _digits(
     for (d, _), [factor] in zip(every, own, strict=True):
         items = within(factor.stride, factor.size, cells)
         if items is None:
-            raise OptionError(
-                f"{op}: {needed} is required, and its blocks cut through those it has"
-            )
+            raise CutError(f"{op}: {needed} is required, and its blocks cut through those it has")
         yield d, items
 
 

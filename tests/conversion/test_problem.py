@@ -102,12 +102,12 @@ def test_the_least_time_of_all_combinations(fixed: int, per_byte: int) -> None:
         assert_same(graph, found, seed)
 
 
-def chain() -> ConversionGraph:
-    """Return two convolutions of 256 bytes of data, with 64 of weights."""
+def chain(channels: int = 4, size: int = 4) -> ConversionGraph:
+    """Return two convolutions, by default of 256 bytes of data, with 64 of weights."""
     graph = ConversionGraph("chain")
-    x = graph.input("x", (1, 4, 4, 4))
+    x, weights = graph.input("x", (1, channels, size, size)), (channels, channels, 1, 1)
     for n in range(2):
-        x = graph.op("Conv", [x, graph.constant(f"w{n}", (4, 4, 1, 1))], name=f"conv{n}")
+        x = graph.op("Conv", [x, graph.constant(f"w{n}", weights)], name=f"conv{n}")
     graph.output(x)
     return graph
 
@@ -325,6 +325,19 @@ def test_ops_without_a_line_stay() -> None:
     found = convert_graph(chain(), costs=costs, objective="time")
     assert found.objective == (0,)
     assert all(op.layouts is None for op in found.graph.ops)
+
+
+def test_layouts_whose_blocks_cut_through_each_others() -> None:
+    """Either may be chosen; an op that is written in the one does not run in the other."""
+    graph = chain(6)
+    for us in (4, 6):
+        lines = [
+            {"type": "Conv", "layouts": f"NCHW{n}c,OIHW{n}i{n}o", "us": time}
+            for n, time in ((2, 5), (3, us))
+        ]
+        found = convert_graph(graph, costs=costs_from({"op": lines}), objective="time,count")
+        assert found.objective == (2 * us * 10**9, 2)
+        graph = found.graph
 
 
 def form_in(written: str, wanted: str) -> Any:
