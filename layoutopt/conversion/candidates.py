@@ -73,7 +73,7 @@ class CandidateModes:
     def price(self, number: int) -> OpPrice:
         """Return what a mode costs."""
         mode, written = self.mode(number), self._written
-        return mode.time, int(written is not None and not mode.runs_like(written))
+        return mode.time, int(written is not None and mode.orders != written.orders)
 
     @cached_property
     def plainest(self) -> dict[int, int]:

@@ -331,7 +331,7 @@ class _Run:
     def _changed(self, modes: Sequence[Mode]) -> list[Op]:
         """Return the ops, or parts of them, that do not run as they are written."""
         pairs = zip(self.parts, modes, strict=True)
-        return [part.op for part, mode in pairs if not mode.runs_like(as_written(part.op))]
+        return [part.op for part, mode in pairs if mode.orders != as_written(part.op).orders]
 
     def _rewritten(self, modes: Sequence[Mode], orders: Mapping[int, Order]) -> RewrittenGraph:
         by_owner: dict[str, list[tuple[OpPart, Mode]]] = {}

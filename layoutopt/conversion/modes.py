@@ -79,10 +79,6 @@ class Mode(Remapped):
     # others of equal orders, which lay out axes of size 1 otherwise
     alike: tuple[Mode, ...] = field(default=(), compare=False)
 
-    def runs_like(self, other: Mode) -> bool:
-        """Return whether another mode takes and gives the same: axes of size 1 do not matter."""
-        return (self.orders, self.layouts) == (other.orders, other.layouts)
-
 
 @dataclass(frozen=True)
 class Modes:

@@ -340,6 +340,14 @@ def test_layouts_whose_blocks_cut_through_each_others() -> None:
         graph = found.graph
 
 
+def test_ops_are_not_changed_by_axes_of_size_1() -> None:
+    """Layouts of a table that differ in nothing else are as they are written, in any order."""
+    lines = [{"type": "Conv", "layouts": f"{x},OIHW", "us": 1} for x in ("NHWC", "NCHW")]
+    for one in (lines, lines[::-1]):
+        costs = costs_from({"op": one})
+        assert convert_graph(chain(4, 1), costs=costs, objective="changed").objective == (0,)
+
+
 def form_in(written: str, wanted: str) -> Any:
     """Return the form of 12 channels, as they are or in blocks of four, that a layout requires.
 
