@@ -379,8 +379,9 @@ def remaining(
             how = moved[op.name]
             letters = _letters(old, values, values.every[how.value], layouts)
             both = n, places.get(padding.get(op.name, ""), n)
-            source = _origin(new, new.ops[min(both)].inputs[0])
-            giver = next(_ends(new, source, single, behind=False), f"constant {source!r}")
+            source = values.every[how.value].root
+            origin = _origin(new, new.ops[min(both)].inputs[0])
+            giver = next(_ends(new, origin, single, behind=False), f"constant {source!r}")
             behind = _ends(new, new.ops[max(both)].outputs[0], single, behind=True)
             takers = tuple(dict.fromkeys(behind)) or ("nobody",)
             forms = ([*items_of(form)] for form in (how.source, how.target))

@@ -13,6 +13,7 @@ from benchmarks.agreement import conversion as agreement
 from layoutopt.base.limits import Limits, Stopped
 from layoutopt.base.result import Status
 from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion
@@ -272,6 +273,16 @@ def test_who_needs_it() -> None:
     assert [op.type for op in found.graph.ops] == ["Transpose", "Concat", "Conv", "ReduceSum"]
     [why] = found.remaining
     assert (why.giver, why.takers, why.bytes) == ("input 'x'", ("Conv 'a'",), 384)
+
+
+def test_what_remains_has_the_names_that_were_given() -> None:
+    """An output that an op gives in another order has a name of its own there."""
+    graph = ConversionGraph("output")
+    y = graph.op("Conv", [graph.input("x", (1, 4, 8, 8)), graph.constant("w", (4, 4, 3, 3))])
+    graph.output(y)
+    graph.output(graph.op("Relu", [y]))
+    found = convert_graph(graph, desired=parse_desired("Conv=NHWC"))
+    assert [one.tensor for one in found.remaining] == ["x", y]
 
 
 def test_symbolic_sizes() -> None:
