@@ -240,7 +240,7 @@ def parse_desired(text: str, padding: bool = False) -> Desired:
     Raises
     ------
     InputError
-        If something else is written; the text quotes the entry.
+        If something else is written, or two of one type or op; the text quotes the entry.
     """
     entries: dict[str, OperandLayouts | None] = {}
     skipped: dict[str, None] = {}
@@ -250,6 +250,8 @@ def parse_desired(text: str, padding: bool = False) -> Desired:
             raise InputError(f"desired layout {entry!r} must be like Conv=NHWC,HWIO")
         if key == "skip":
             skipped.update((_known(name.strip(), entry), None) for name in value.split(","))
+        elif key in entries:
+            raise InputError(f"desired layout {entry!r}: {key} has one already")
         else:
             entries |= desired_of(key, value).entries
     return Desired(entries | skipped, padding)
