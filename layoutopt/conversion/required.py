@@ -33,8 +33,8 @@ def required(op: Op, requirements: Requirements) -> Required | None:
 
     That is the form of each operand and of each result, and how the op is written then; its
     attributes stay.  Where a rank is unknown, or there are no elements, an op stays as it is
-    written.  Raises ``OptionError`` if a required layout has alignments, or axes that have no
-    known meaning, or blocks of axes of unknown size.
+    written.  Raises ``OptionError`` if a required layout has alignments, packed blocks, axes that
+    have no known meaning, or blocks of axes of unknown size.
     """
     inputs, outputs = _asked(op, requirements)
     return in_layouts(op, OperandLayouts(inputs, outputs))
@@ -125,6 +125,8 @@ def _form(
         return None
     if any(dim.extensions for dim in needed.dims):
         raise OptionError(f"{op}: {needed} is required; alignments cannot be converted")
+    if any(len(dim.blocks) > 1 for dim in needed.dims):
+        raise OptionError(f"{op}: {needed} is required; packed blocks cannot be converted")
     if written is None or written.undefined:
         raise OptionError(f"{op}: layout {needed} is required, but its axes have no known letters")
     if shape is not None and len(written.dims) != len(shape):
