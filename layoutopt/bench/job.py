@@ -273,7 +273,7 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self.made: tuple[InstanceSource, Instance, Graph | Network] | None = None
+        self.made: tuple[str, Instance, Graph | Network] | None = None  # the identity first
         self.reusable = True
 
     def solvers(self) -> tuple[str, ...]:
@@ -284,16 +284,18 @@ class Worker:
 
     def load(self, job: Job) -> Instance:
         """Build the instance of a job, unless it is the last one."""
-        if self.made is None or self.made[0] != job.source:
+        if self.made is None or self.made[0] != job.identity:
             self.made = None
             watch = Stopwatch()
             try:
                 graph = load(job.source)
                 digest = document_hash(graph)
+                if identity(job.source, job.version) != job.identity:
+                    raise InputError("its files changed after the run began; --retry repeats it")
             except Exception as error:  # other jobs continue
                 spent = watch.spent()
                 return Instance(job.identity, spent, reason(error), traceback.format_exc())
-            self.made = job.source, Instance(digest, watch.spent()), graph
+            self.made = job.identity, Instance(digest, watch.spent()), graph
         return self.made[1]
 
     def solve(self, job: Job, solve: Solve, instance: Instance) -> Outcome:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from layoutopt.bench.job import Outcome
+from layoutopt.bench.job import InstanceSource, Job, Outcome, Solve, identity
 from layoutopt.bench.row import Row
 from layoutopt.graphs.unwinding import Graph
 from tests.support import install
@@ -87,6 +87,12 @@ def failed(**changes: object) -> Row:
 def outcome(row: Row, identity: str = "source", log: str = "") -> Outcome:
     """Return a row as a worker sends it."""
     return Outcome(row, identity, log)
+
+
+def job_of(path: Path, *solves: Solve, grace: float = 5.0) -> Job:
+    """Return the job of solves of a file."""
+    source = InstanceSource("given", str(path))
+    return Job(source, identity(source, "7"), solves, grace, "7", "box")
 
 
 def pair_graph(name: str = "pair", value: int = 3) -> Graph:

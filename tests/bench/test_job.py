@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 import layoutopt
-from layoutopt.bench.job import InstanceSource, Job, Solve, Worker, document_hash, outcomes
+from layoutopt.bench.job import Job, Solve, Worker, document_hash, outcomes
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import write_instance
 from layoutopt.network import CostNetwork, write
 from layoutopt.unwinding import unwind
-from tests.bench.support import pair_graph
+from tests.bench.support import job_of, pair_graph
 
 
 def job(path: Path, *solvers: str) -> Job:
     solves = tuple(Solve(name, 10.0, seed=2, repeat=1) for name in solvers)
-    return Job(InstanceSource("given", str(path)), "identity", solves, 1.0, "7", "box")
+    return job_of(path, *solves)
 
 
 def test_a_row_says_what_unwind_says(tmp_path: Path) -> None:
@@ -72,10 +72,11 @@ def test_objectives_of_networks_are_exact(tmp_path: Path) -> None:
 def test_what_cannot_be_read_fails_once_for_each_solve(tmp_path: Path) -> None:
     """The reason is the reader's own line; the identity stands for the hash."""
     (tmp_path / "a.json").write_text('{"format": "other"}')
-    found = list(outcomes(job(tmp_path / "a.json", "auto", "greedy0"), Worker()))
+    asked = job(tmp_path / "a.json", "auto", "greedy0")
+    found = list(outcomes(asked, Worker()))
     assert [outcome.row.solver for outcome in found] == ["auto", "greedy0"]
     for outcome in found:
-        assert (outcome.row.status, outcome.row.instance_hash) == ("failed", "identity")
+        assert (outcome.row.status, outcome.row.instance_hash) == ("failed", asked.identity)
         assert "a.json" in outcome.row.error
         assert "$.format" in outcome.row.error
         assert "Traceback" in outcome.log

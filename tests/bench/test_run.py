@@ -95,6 +95,17 @@ def test_failures_are_kept_and_done_again_when_asked(folder: Path) -> None:
     assert ran(folder).progress.done == 2
 
 
+def test_a_file_edited_during_a_run_fails(folder: Path) -> None:
+    """Nothing is stored of the new content as if it were the old one, which is solved again."""
+    file = folder / "b.json"
+    before = file.read_bytes()
+    edited = pair_graph("b", 1000)
+    told = ran(folder, on_progress=lambda _: write_instance(edited, file))
+    assert [row.instance for row in told.rows if "changed after" in row.error] == ["b", "b"]
+    file.write_bytes(before)
+    assert max(row.score or 0 for row in ran(folder, retry=True).rows) == 8
+
+
 def test_a_failure_that_is_mended_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When a solver works again, ``retry`` puts its row in place of the failure, log and all."""
 

@@ -14,7 +14,7 @@ import pytest
 from layoutopt.bench.executors import Processes, WorkerError, WorkerPool, WorkerProcess
 from layoutopt.bench.job import InstanceSource, Job, Outcome, Solve, outcomes
 from layoutopt.io.instance import write_instance
-from tests.bench.support import install_bad_solvers, pair_graph
+from tests.bench.support import install_bad_solvers, job_of, pair_graph
 from tests.support import refused
 
 
@@ -33,10 +33,6 @@ def carried(worker: WorkerProcess, job: Job) -> list[Outcome]:
     return list(outcomes(job, worker))
 
 
-def job(path: Path, *solves: Solve, grace: float = 5.0) -> Job:
-    return Job(InstanceSource("given", str(path)), "identity", solves, grace, "7", "box")
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     write_instance(pair_graph(), tmp_path / "a.json")
@@ -47,7 +43,7 @@ def test_crashes_are_rows(worker: WorkerProcess, path: Path) -> None:
     """Solvers that end the process, in whatever way, cost a row; those beside them go on."""
     names = ("auto", "dies", "greedy0", "aborts", "raises", "auto")
     solves = [Solve(name, 10.0, repeat=i) for i, name in enumerate(names)]
-    found = carried(worker, job(path, *solves))
+    found = carried(worker, job_of(path, *solves))
     assert [(o.row.solver, o.row.status, o.row.error) for o in found] == [
         ("auto", "optimal", ""),
         ("dies", "failed", "the worker was ended by exit code 3"),
@@ -68,7 +64,7 @@ def test_a_time_limit_holds(worker: WorkerProcess, path: Path) -> None:
     """A solver that neither stops nor lets go of the interpreter is killed in the end."""
     begun = time.monotonic()
     solves = Solve("hangs", 3.0), Solve("greedy0", 30.0)
-    hung, fine = carried(worker, job(path, *solves, grace=1.0))
+    hung, fine = carried(worker, job_of(path, *solves, grace=1.0))
     assert hung.row.status == "failed"
     assert hung.row.error == "the worker was killed after 4 s without an answer"
     assert "in hangs" in hung.log
@@ -81,12 +77,12 @@ def test_a_memory_limit_holds(worker: WorkerProcess, path: Path) -> None:
 
     After a failure that the package foresees a process goes on; out of memory it goes.
     """
-    carried(worker, job(path, Solve("raises", 10.0)))
+    carried(worker, job_of(path, Solve("raises", 10.0)))
     before = worker.process
-    carried(worker, job(path, Solve("raises", 60.0, memory=1 << 30)))
+    carried(worker, job_of(path, Solve("raises", 60.0, memory=1 << 30)))
     assert worker.process is before
     solves = [Solve(name, 60.0, memory=1 << 30) for name in ("eats", "auto")]
-    eaten, fine = carried(worker, job(path, *solves))
+    eaten, fine = carried(worker, job_of(path, *solves))
     assert worker.process is not before
     assert (eaten.row.score, fine.row.status) == (6, "optimal")  # greedy0 matches all
     assert eaten.row.stopped == "memory limit"
@@ -98,7 +94,7 @@ def test_a_memory_limit_holds(worker: WorkerProcess, path: Path) -> None:
 def test_too_little_memory_for_any_job_is_refused(worker: WorkerProcess, path: Path) -> None:
     """A limit below what a worker takes from the start ends the run with one line."""
     with refused("50 MiB of memory are too few"):
-        carried(worker, job(path, Solve("auto", 10.0, memory=50 << 20)))
+        carried(worker, job_of(path, Solve("auto", 10.0, memory=50 << 20)))
 
 
 def test_an_instance_that_cannot_be_made_in_time_is_a_row(worker: WorkerProcess) -> None:
@@ -112,11 +108,11 @@ def test_an_instance_that_cannot_be_made_in_time_is_a_row(worker: WorkerProcess)
 
 def test_a_worker_that_died_at_rest_is_replaced(worker: WorkerProcess, path: Path) -> None:
     """What ends an idle process is nobody's failure."""
-    carried(worker, job(path, Solve("auto", 10.0)))
+    carried(worker, job_of(path, Solve("auto", 10.0)))
     assert worker.process is not None
     worker.process.kill()
     worker.process.wait()
-    assert [o.row.status for o in carried(worker, job(path, Solve("auto", 10.0)))] == ["optimal"]
+    assert [o.row.status for o in carried(worker, job_of(path, Solve("auto", 10.0)))] == ["optimal"]
 
 
 def test_workers_that_do_not_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,8 +135,7 @@ def test_a_closed_pool_has_no_outcomes(
     monkeypatch.syspath_prepend(install_bad_solvers(tmp_path / "installed"))
     found: list[Outcome] = []
     executor = Processes(1)
-    job = Job(InstanceSource("given", str(path)), "identity", SLEEPING, 5.0, "7", "box")
-    future = executor.submit(job, found.append)
+    future = executor.submit(job_of(path, *SLEEPING), found.append)
     while not mark.exists():
         time.sleep(0.02)
     executor.close()
@@ -154,14 +149,14 @@ SLEEPING = (Solve("sleeps", 600.0), Solve("greedy0", 600.0))
 
 ORPHAN = """
 import sys
-from layoutopt.bench.job import Job, Solve, InstanceSource, outcomes
+from layoutopt.bench.job import Job, Solve, InstanceSource, identity, outcomes
 from layoutopt.bench.executors import WorkerProcess
 path, solver, limit = sys.argv[1:]
 worker = WorkerProcess()
 worker.solvers()
 print(worker.process.pid, flush=True)
-solve = Solve(solver, float(limit))
-list(outcomes(Job(InstanceSource("given", path), "identity", (solve,), 1.0, "7", "box"), worker))
+source, solves = InstanceSource("given", path), (Solve(solver, float(limit)),)
+list(outcomes(Job(source, identity(source, "7"), solves, 1.0, "7", "box"), worker))
 """
 
 
