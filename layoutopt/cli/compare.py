@@ -75,18 +75,23 @@ def command(
 
     how = search.asked() | {"time_limit": search.time_limit}
     every: list[Comparison] = []
+    paths: list[Path] = []
+    codes: list[int] = []
     for path in instances:
-        graph = _load(path, reading, barriers)
-        with shown(search.quiet) as tell, reserved_stdout():
-            found = compare(graph, _solvers(solver), **how, progress=tell)
-        results = found.results
-        if no_seconds:
-            results = tuple(replace(result, seconds={}) for result in results)
-        every.append(replace(found, results=results, name=graph.name or path.name))
-        if results[-1].stopped is Stopped.INTERRUPTED:
-            break
-    _write(every, outputs, pairs)
-    return max(map(_code, every, instances), default=0)
+        with options.reported(codes):
+            graph = _load(path, reading, barriers)
+            with shown(search.quiet) as tell, reserved_stdout():
+                found = compare(graph, _solvers(solver), **how, progress=tell)
+            results = found.results
+            if no_seconds:
+                results = tuple(replace(result, seconds={}) for result in results)
+            every.append(replace(found, results=results, name=graph.name or path.name))
+            paths.append(path)
+            if results[-1].stopped is Stopped.INTERRUPTED:
+                break
+    if every:
+        _write(every, outputs, pairs)
+    return max(*codes, *map(_code, every, paths), 0)
 
 
 def _code(found: Comparison, path: Path) -> int:

@@ -177,21 +177,24 @@ def compare_networks(
     rows: list[list[str]] = []
     plain: list[list[object]] = []  # the same as data, for CSV
     documents = []
-    codes = []
+    codes: list[int] = []
     infeasible = []
     for path in paths:
-        network, _ = load(path)
-        found = _solved(network, solvers or ["all"], search)
-        codes.append(min(map(options.exit_code, found)))
-        infeasible += [(path, x) for x in found if x.infeasible][:1]
-        name = network.name or path.name
-        rows += _rows(name, found, no_seconds)
-        plain += _csv_rows(name, found, no_seconds)
-        own = _hash(network)
-        times = [{} if no_seconds else {"solve": x.seconds} for x in found]
-        documents += [solution_document(x, t, own) for x, t in zip(found, times, strict=True)]
-        if found[-1].stopped == "interrupted":
-            break
+        with options.reported(codes):
+            network, _ = load(path)
+            found = _solved(network, solvers or ["all"], search)
+            codes.append(min(map(options.exit_code, found)))
+            infeasible += [(path, x) for x in found if x.infeasible][:1]
+            name = network.name or path.name
+            rows += _rows(name, found, no_seconds)
+            plain += _csv_rows(name, found, no_seconds)
+            own = _hash(network)
+            times = [{} if no_seconds else {"solve": x.seconds} for x in found]
+            documents += [solution_document(x, t, own) for x, t in zip(found, times, strict=True)]
+            if found[-1].stopped == "interrupted":
+                break
+    if not documents:
+        return max(codes)
     table = Table(COLUMNS, rows, left=3)
     makers = {
         "--json": lambda: encode_list(documents),
@@ -201,7 +204,7 @@ def compare_networks(
     outputs.write(makers, lambda: table.text(""))
     for path, x in infeasible:
         _note_infeasible(path, x)
-    return max(codes, default=0)
+    return max(codes)
 
 
 def _solved(network: Network, solvers: Sequence[str], search: options.Search) -> list[Solution]:

@@ -6,7 +6,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, fields, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_h
 import typer
 from typer.core import TyperCommand
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, LayoutoptError
 from layoutopt.base.files import check_writable
-from layoutopt.cli import LOADED
+from layoutopt.cli import LOADED, streams
 from layoutopt.cli.streams import STDOUT_NAME, all_done, reserved_stdout, say, shown, write_out
 
 if TYPE_CHECKING:
@@ -211,6 +212,19 @@ Barriers = Annotated[
 def exit_code(result: UnwindingResult | Solution) -> int:
     """Return the exit code of an answer."""
     return {"infeasible": INFEASIBLE, "unknown": NO_ANSWER}.get(str(result.status), 0)
+
+
+@contextmanager
+def reported(codes: list[int]) -> Iterator[None]:
+    """Print the error of an instance, so that others can follow, and add its exit code."""
+    try:
+        yield
+    except (LayoutoptError, TimeoutError) as error:
+        code, what = (NO_ANSWER, "") if isinstance(error, TimeoutError) else (BAD_INPUT, "")
+        if isinstance(error, LayoutoptError) and not isinstance(error, InputError):
+            code, what = DEFECT, "internal error, no result: "
+        codes.append(code)
+        streams.note(f"layoutopt: {what}{' '.join(str(error).split())}")
 
 
 def limit(

@@ -329,23 +329,17 @@ def _solve_each(
     """Solve instances in turn, also after one that cannot be read; return the highest exit code."""
     from layoutopt.base.limits import Stopped
 
-    if len(instances) == 1:
-        return options.exit_code(solve(instances[0], every[0]))
-    codes = []
+    codes: list[int] = []
     for i, (instance, outputs) in enumerate(zip(instances, every, strict=True)):
         if i:
             options.begin(time.monotonic())
             if outputs.readable:
                 say("")
-        try:
+        with options.reported(codes):
             result = solve(instance, outputs)
-        except InputError as error:
-            note(f"layoutopt: {error}")
-            codes.append(options.BAD_INPUT)
-            continue
-        codes.append(options.exit_code(result))
-        if result.stopped is Stopped.INTERRUPTED:
-            break
+            codes.append(options.exit_code(result))
+            if result.stopped is Stopped.INTERRUPTED:
+                break
     return max(codes)
 
 
