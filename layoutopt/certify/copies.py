@@ -189,24 +189,27 @@ class Copies:
             pieces = kind.boxes(kind.spread(own))
             for group in kind.groups:
                 for t, boxes in zip(group.sinks, pieces, strict=True):
-                    found[t] = [box for piece in boxes for box in self._piece(group, piece)]
+                    found[t] = self._pieces(group, boxes)
         return found
 
-    def _piece(self, group: Group, piece: FlatBox) -> Iterator[CertifiedBox]:
-        """Yield the boxes ``(element, location)`` of a piece of a layout."""
-        origin = (*group.sinks, *group.fixed)[piece.label]
-        mapped = self.places.mapped.get(origin)
-        if mapped is None:
-            start = self.places.starts[origin] + piece.start
-            yield CertifiedBox(
-                (), (piece.to, start), tuple([(n, (to, at)) for n, at, to in piece.loops])
-            )
-            return
-        walk = CertifiedBox(
-            (), (piece.start, piece.to), tuple([(n, (at, to)) for n, at, to in piece.loops])
-        )
-        for box in join_on([walk], mapped, self.lowered.graph.shapes[origin], self.equations):
-            yield box.of(1, 2)
+    def _pieces(self, group: Group, pieces: Sequence[FlatBox]) -> list[CertifiedBox]:
+        """Return the boxes ``(element, location)`` of the pieces of a layout, in their order."""
+        found: list[CertifiedBox] = []
+        walks: dict[int, list[CertifiedBox]] = {}  # by tensor, tagged by piece
+        for k, piece in enumerate(pieces):
+            loops = tuple([(n, (to, at)) for n, at, to in piece.loops])
+            walk = CertifiedBox((k,), (piece.to, piece.start), loops)
+            walks.setdefault((*group.sinks, *group.fixed)[piece.label], []).append(walk)
+        for t, own in walks.items():
+            if t in self.places.mapped:
+                shape, there = self.lowered.graph.shapes[t], [box.of(1, 0) for box in own]
+                joined = join_on(there, self.places.mapped[t], shape, self.equations)
+                found += [box.of(1, 2) for box in joined]
+            else:
+                found += [
+                    box._replace(start=plus(box.start, (0, self.places.starts[t]))) for box in own
+                ]
+        return [box._replace(tag=()) for box in sorted(found, key=lambda box: box.tag)]
 
     def _marks(self) -> dict[int, list[CertifiedBox]]:
         """Return boxes ``(element,)`` of each sink of a group, tagged by class and node."""

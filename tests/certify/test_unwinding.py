@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
@@ -13,6 +14,7 @@ import pytest
 
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status
+from layoutopt.boxes.join import BoxIndex
 from layoutopt.certificate.unwinding import Verdict
 from layoutopt.certify import unwinding
 from layoutopt.certify.unwinding import certify
@@ -153,6 +155,23 @@ def test_negative_values_and_shared_locations() -> None:
     verdict = checked(graph, result.certificate)
     assert (verdict.score, verdict.bound, verdict.unverified) == (Fraction("15.5"),) * 2 + (0,)
     assert result.score == verdict.score
+
+
+def test_the_pieces_of_a_layout_are_located_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each index of the elements of a mapping is made for all pieces, not for each of them."""
+    made: list[int] = []
+
+    def index(boxes: Any, *given: Any) -> BoxIndex:
+        made.append(len(boxes))
+        return BoxIndex(boxes, *given)
+
+    monkeypatch.setattr("layoutopt.boxes.join.BoxIndex", index)
+    graph = Graph("shuffled")
+    x, n = graph.sink((60,)), range(60)
+    for value, mapping in ((2, random.Random(1).sample(n, 60)), (1, list(n))):
+        graph.valued_pair(x, graph.source((60,), mapping=mapping), value)
+    assert checked(graph, unwind(graph, certificate=True).certificate).score >= 120
+    assert len(made) < 20
 
 
 def test_reasons_why_there_is_none() -> None:
