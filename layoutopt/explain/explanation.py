@@ -215,7 +215,8 @@ class PairExplanation(Shown):
         Layouts of the alternative; ``None`` without one, or if the result wins the pair.
     threshold
         Least value of this pair, others unchanged, at which winning it is optimal; ``None`` if it
-        can match nowhere.  Negative values are considered only if its own value is negative.
+        can match nowhere.  Negative values are considered only if its own value is negative; then
+        it is ``None`` also if winning it is optimal at all values.
     threshold_more
         Least value, not below its own, at which some optimal layouts match it at more positions;
         ``None`` if the result wins it.

@@ -486,8 +486,11 @@ def _with_thresholds(trials: ParametricSolves, told: PairExplanation) -> PairExp
         more, sure_more = least_value(trials, told.matched + 1, own)
         told = replace(told, threshold_more=more * unit)
         proved = proved and sure_more
-    least, sure_least = least_value(trials, most_matched, min(0, own))
-    return replace(told, threshold=least * unit, threshold_proved=proved and sure_least)
+    earned = sum(abs(v) * n for v, n in zip(trials.values, trials.elements, strict=True))
+    floor = -1 - earned if own < 0 else 0  # below 0, where as few positions as possible match
+    least, sure_least = least_value(trials, most_matched, floor)
+    threshold = None if least == floor < 0 else least * unit
+    return replace(told, threshold=threshold, threshold_proved=proved and sure_least)
 
 
 def _with_smallest(

@@ -9,7 +9,7 @@ import pytest
 
 from layoutopt import PairExplanation, explain_pair, unwind
 from layoutopt.base.result import UnwindingResult
-from tests.explain.trying import NEAR, Trying
+from tests.explain.trying import LARGE, NEAR, Trying
 from tests.models.instances import FAMILIES
 
 SEEDS = {
@@ -76,9 +76,9 @@ def test_thresholds(cases: Cases, case: tuple[str, int]) -> None:
             assert found.threshold is None
             assert found.threshold_more is None
             continue
-        least = found.threshold
-        assert least is not None
-        _holds(trying, p, least, most, min(Fraction(0), own))
+        least, floor = found.threshold, Fraction(-LARGE if own < 0 else 0)
+        assert least is not None or own < 0
+        _holds(trying, p, floor if least is None else least, most, floor)
         if most == found.matched:
             assert found.threshold_more is None
             continue
