@@ -45,7 +45,7 @@ class SolutionDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         known = {
             key: None if x is None else exact_number(x, f"$.{key}") for key, x in numbers.items()
         }
-        more = {"labels": self.labels, "names": self.names, "gap": self.gap}
+        more = {"labels": self.labels, "names": self.names, "gap": self.gap, "why": self.why}
         return {"status": str(self.status), **more, **known}
 
 

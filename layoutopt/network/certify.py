@@ -210,9 +210,10 @@ def check_answer(
     """Return what is wrong with an answer to a network; nothing if nothing is.
 
     The answer has ``"status"``, ``"objective"``, ``"bound"`` (exact numbers or ``None``) and
-    ``"labels"`` (a number for each node, or ``None``), perhaps ``"names"`` of labels by node, and
-    ``"gap"``.  The labels must be allowed, be called and cost what it says, its status and gap must
-    follow from objective and bound, and a verdict must prove all of it.
+    ``"labels"`` (a number for each node, or ``None``), perhaps ``"names"`` of labels by node,
+    ``"gap"``, and ``"why"`` if infeasible.  The labels must be allowed, be called and cost what it
+    says, its status and gap must follow from objective and bound, and a verdict must prove all of
+    it.
     """
     status, labels = str(answer.get("status")), answer.get("labels")
     objective, least = (_exact(answer.get(key)) for key in ("objective", "bound"))
@@ -236,6 +237,8 @@ def check_answer(
         return "the result says infeasible, but its labels are allowed"
     if status not in (known, "infeasible"):
         return f"the status is {status!r}, labels and bound make it {known!r}"
+    if answer.get("why") and status != "infeasible":
+        return f"the result says why it is infeasible, but its status is {status!r}"
     names: dict[str, str | int] = {}
     if labels is not None:
         each = enumerate(zip(network.nodes, chosen.tolist(), strict=True))
