@@ -75,7 +75,6 @@ def command(
 
     how = search.asked() | {"time_limit": search.time_limit}
     every: list[Comparison] = []
-    paths: list[Path] = []
     codes: list[int] = []
     for path in instances:
         with options.reported(codes):
@@ -86,12 +85,12 @@ def command(
             if no_seconds:
                 results = tuple(replace(result, seconds={}) for result in results)
             every.append(replace(found, results=results, name=graph.name or path.name))
-            paths.append(path)
+            codes.append(_code(found, path))
             if results[-1].stopped is Stopped.INTERRUPTED:
                 break
     if every:
         _write(every, outputs, pairs)
-    return max(*codes, *map(_code, every, paths), 0)
+    return max(codes)
 
 
 def _code(found: Comparison, path: Path) -> int:

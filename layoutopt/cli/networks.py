@@ -178,13 +178,12 @@ def compare_networks(
     plain: list[list[object]] = []  # the same as data, for CSV
     documents = []
     codes: list[int] = []
-    infeasible = []
     for path in paths:
         with options.reported(codes):
             network, _ = load(path)
             found = _solved(network, solvers or ["all"], search)
             codes.append(min(map(options.exit_code, found)))
-            infeasible += [(path, x) for x in found if x.infeasible][:1]
+            _note_infeasible(path, next((x for x in found if x.infeasible), found[0]))
             name = network.name or path.name
             rows += _rows(name, found, no_seconds)
             plain += _csv_rows(name, found, no_seconds)
@@ -193,17 +192,14 @@ def compare_networks(
             documents += [solution_document(x, t, own) for x, t in zip(found, times, strict=True)]
             if found[-1].stopped == "interrupted":
                 break
-    if not documents:
-        return max(codes)
     table = Table(COLUMNS, rows, left=3)
     makers = {
         "--json": lambda: encode_list(documents),
         "--csv": lambda: Table(CSV_COLUMNS, plain).csv().encode(),
         "--markdown": lambda: table.markdown().encode(),
     }
-    outputs.write(makers, lambda: table.text(""))
-    for path, x in infeasible:
-        _note_infeasible(path, x)
+    if documents:
+        outputs.write(makers, lambda: table.text(""))
     return max(codes)
 
 

@@ -219,12 +219,12 @@ def reported(codes: list[int]) -> Iterator[None]:
     """Print the error of an instance, so that others can follow, and add its exit code."""
     try:
         yield
-    except (LayoutoptError, TimeoutError) as error:
-        code, what = (NO_ANSWER, "") if isinstance(error, TimeoutError) else (BAD_INPUT, "")
-        if isinstance(error, LayoutoptError) and not isinstance(error, InputError):
-            code, what = DEFECT, "internal error, no result: "
-        codes.append(code)
-        streams.note(f"layoutopt: {what}{' '.join(str(error).split())}")
+    except (InputError, TimeoutError) as error:
+        codes.append(BAD_INPUT if isinstance(error, InputError) else NO_ANSWER)
+        streams.note(f"layoutopt: {error}")
+    except LayoutoptError as error:
+        codes.append(DEFECT)
+        streams.note(f"layoutopt: internal error, no result: {' '.join(str(error).split())}")
 
 
 def limit(
