@@ -17,8 +17,6 @@ PAIRS = 40  # rows of the table of losses
 
 if TYPE_CHECKING:
     from layoutopt.comparison import Comparison
-    from layoutopt.graphs.store import GraphStore
-
 
 Csv = Annotated[Path | None, option("FILE", "Write the table as CSV; - is standard output.")]
 Markdown = Annotated[
@@ -71,22 +69,13 @@ def command(
                 raise InputError("is not a cost network; compare it separately", file=str(path))
             refuse(path, others)
         return compare_networks(instances, solver, search, outputs, no_seconds)
-    from layoutopt.comparison import compare
-
-    how = search.asked() | {"time_limit": search.time_limit}
     every: list[Comparison] = []
     codes: list[int] = []
     for path in instances:
         with options.reported(codes):
-            graph = _load(path, reading, barriers)
-            with shown(search.quiet) as tell, reserved_stdout():
-                found = compare(graph, _solvers(solver), **how, progress=tell)
-            results = found.results
-            if no_seconds:
-                results = tuple(replace(result, seconds={}) for result in results)
-            every.append(replace(found, results=results, name=graph.name or path.name))
-            codes.append(_code(found, path))
-            if results[-1].stopped is Stopped.INTERRUPTED:
+            every.append(_compared(path, solver, search, reading, barriers, no_seconds))
+            codes.append(_code(every[-1], path))
+            if every[-1].results[-1].stopped is Stopped.INTERRUPTED:
                 break
     if every:
         _write(every, outputs, pairs)
@@ -100,14 +89,29 @@ def _code(found: Comparison, path: Path) -> int:
     return 0 if found.best is not None else min(map(options.exit_code, found.results))
 
 
-def _load(path: Path, reading: options.Reading, barriers: str | None) -> GraphStore:
-    """Return a graph to solve; options for ONNX models apply to these only."""
+def _compared(
+    path: Path,
+    solver: list[str] | None,
+    search: options.Search,
+    reading: options.Reading,
+    barriers: str | None,
+    no_seconds: bool,
+) -> Comparison:
+    """Solve an instance by all solvers; options for ONNX models apply to these only."""
+    from layoutopt.comparison import compare
     from layoutopt.graphs.tiling import apply_hook_mode
 
     if path.suffix != ".onnx":
         cycles = reading.attractions if str(reading.attractions) == options.CYCLES else None
         reading = options.Reading(cycles, tiles=reading.tiles)
-    return apply_hook_mode(reading.load(path)[0], barriers)
+    graph = apply_hook_mode(reading.load(path)[0], barriers)
+    how = search.asked() | {"time_limit": search.time_limit}
+    with shown(search.quiet) as tell, reserved_stdout():
+        found = compare(graph, _solvers(solver), **how, progress=tell)
+    results = found.results
+    if no_seconds:
+        results = tuple(replace(result, seconds={}) for result in results)
+    return replace(found, results=results, name=graph.name or path.name)
 
 
 def _solvers(names: list[str] | None) -> list[str]:
