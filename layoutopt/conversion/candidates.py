@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from math import factorial
 from typing import TypeAlias
 
@@ -34,7 +35,7 @@ from layoutopt.conversion.modes import VIEWS, Mode, Modes, as_written, further_m
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.registry import computes_along_axes, operator_of
 from layoutopt.conversion.values import Need, Values
-from layoutopt.layout.factors import Order, ends_of, has_factors, is_nested
+from layoutopt.layout.factors import Order, axis_of, ends_of, has_factors, is_nested
 
 Place: TypeAlias = tuple[int, int]
 """The number of an op, and that of a mode, or of an operand or result."""
@@ -177,6 +178,8 @@ class ModeFamily:
     # which ops among those that cannot run in every order; of views, the complement of their
     # numbers, if they can by parts
     told: frozenset[int]
+    # values on the other sides of views, each with the order in which the axes of its parts begin
+    behind: frozenset[tuple[int, tuple[int, ...]]]
     # by op, what each of its modes takes and gives of values that other families may share
     marks: dict[int, list[tuple[Need, ...]]]
 
@@ -201,6 +204,11 @@ def choices(
     return every
 
 
+def begun(order: Order) -> tuple[int, ...]:
+    """Return the axes of an order, once for parts that are side by side."""
+    return tuple(axis for axis, _ in groupby(map(axis_of, order)))
+
+
 class _Closing(JoinedModes):
     """Useful families, and what has not been looked at yet."""
 
@@ -209,6 +217,7 @@ class _Closing(JoinedModes):
         self.seen: set[Need] = set()
         self.waiting: list[Need] = []
         self.ends: dict[tuple[int, int], set[int]] = {}
+        self.begun: dict[int, set[tuple[int, ...]]] = {}  # useful orders, parts side by side as one
         both = enumerate(zip(self.at, self.vague, strict=True))
         # values that families may share, as an operand or result of one joins nothing
         self.shared = {v for v, (telling, vague) in both if vague and len(telling + vague) > 1}
@@ -243,6 +252,7 @@ class _Closing(JoinedModes):
         if need not in self.seen:
             self.seen.add(need)
             self.waiting.append(need)
+            self.begun.setdefault(need[0], set()).add(begun(need[1]))
             for axis, ends in ends_of(need[1]).items():
                 self.ends.setdefault((need[0], axis), set()).update(ends)
 
@@ -314,27 +324,37 @@ class _Closing(JoinedModes):
         found = []
         while left:
             members, needs, told = [left.popitem()[0]], set[Need](), set[int]()
+            behind = set[tuple[int, tuple[int, ...]]]()
             for member in members:
                 for need in self.telling(member):
                     if need not in needs:
                         needs.add(need)
-                        told |= self.viewed(need)
+                        views = self.viewed(need)
+                        told |= views.keys()
+                        behind.update(*views.values())
                         new = [other for other in self.joined(need) if other in left]
                         members += dict.fromkeys(new)
                         for other in new:
                             left.pop(other, None)
             told |= {at for at, _ in members if at in partial}
-            found.append(ModeFamily(tuple(members), frozenset(told), self.marks(members)))
+            marks = self.marks(members)
+            found.append(ModeFamily(tuple(members), frozenset(told), frozenset(behind), marks))
         return found
 
-    def viewed(self, need: Need) -> set[int]:
-        """Return marks of the views that can run in an order of their operand or result."""
-        found = set()
+    def viewed(self, need: Need) -> dict[int, list[tuple[int, tuple[int, ...]]]]:
+        """Return marks of the views that can run in an order of their operand or result.
+
+        With each come the values on its other side, and the orders of their axes there.
+        """
+        found: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
         for at, slot in self.views[need[0]]:
             one = self.every[at]
             own = self.values.own(one.slots[slot], need[1])
-            if own in one.modes.by_order[slot] or one.in_parts(slot, own):
-                found.add(~at)
+            modes = one.modes.by_order[slot].get(own) or one.in_parts(slot, own)
+            if modes:
+                rows = (self.row((at, mode)) for mode in modes)
+                needs = {n for row in rows for n in (*row.takes, *row.gives) if n[0] != need[0]}
+                found[~at] = [(value, begun(order)) for value, order in needs]
         return found
 
     def telling(self, member: Place) -> list[Need]:
@@ -369,7 +389,8 @@ class _Closing(JoinedModes):
 
     def replaces(self, useful: ModeFamily, other: ModeFamily) -> bool:
         """Put a useful family in another's place, if this agrees with all that were put before."""
-        if not other.told <= useful.told:
+        linked = {link for link in other.behind if link[1] in self.begun.get(link[0], ())}
+        if not other.told <= useful.told or not linked <= useful.behind:
             return False
         found: dict[Need, Need] = {}
         for at, rows in other.marks.items():
