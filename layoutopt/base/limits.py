@@ -298,18 +298,17 @@ def limited(
     """Return the limits of a call that starts now, from users' arguments."""
     numbers: dict[str, Any] = {"time_limit": 0 if time_limit is None else time_limit, "gap": gap}
     for name, value in numbers.items():
-        if not issubclass(type(value), Real) or not value >= 0:
+        if isinstance(value, bool) or not issubclass(type(value), Real) or not value >= 0:
             raise InputError(f"{name} must be a number of 0 or more, got {value!r}")
     whole: Any = seed
-    if not isinstance(whole, Integral):
+    if isinstance(whole, bool) or not isinstance(whole, Integral):
         raise InputError(f"seed must be an integer, got {seed!r}")
     least("workers", workers)
     if not (progress is None or callable(progress)):
         raise InputError(f"progress must be a function, not {type(progress).__name__}")
     begun = time.monotonic()
-    deadline = (
-        math.inf if time_limit is None or time_limit > threading.TIMEOUT_MAX else begun + time_limit
-    )
+    endless = time_limit is None or time_limit > threading.TIMEOUT_MAX
+    deadline = math.inf if endless else begun + float(time_limit or 0)
     return Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress, started=begun)
 
 
