@@ -316,10 +316,12 @@ def limited(
 def interruptible(limits: Limits) -> Iterator[None]:
     """Turn a first Ctrl-C into a request to stop; a second one raises KeyboardInterrupt.
 
-    The request is passed on to enclosing calls.  Only the main thread can do this.  Where Ctrl-C is
-    ignored, only other signals make the request.
+    The request is passed on to enclosing calls.  Only the main thread can do this, and only if the
+    handler so far is one of Python.  Where Ctrl-C is ignored, only other signals make the request.
     """
-    if threading.current_thread() is not threading.main_thread():
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if main else None
+    if before is None:
         yield
         return
     before = signal.getsignal(signal.SIGINT)

@@ -57,7 +57,9 @@ def heard() -> Iterator[list[int]]:
         handler(number, frame)
 
     numbers = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
-    before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
+    before = {
+        n: signal.getsignal(n) for n in numbers if signal.getsignal(n) not in (signal.SIG_IGN, None)
+    }
     try:
         for number in before:
             signal.signal(number, stop)

@@ -207,6 +207,20 @@ def test_what_ends_and_what_does_not() -> None:
     assert run_with_timeout(lambda: time.sleep(0.2) or 8, lambda: False) == 8
     with pytest.raises(KeyError, match="x"):
         run_with_timeout(lambda: {}["x"], lambda: False)
+def test_handlers_of_other_languages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python can neither tell nor set them, so that they stay."""
+    real = signal.getsignal
+    before = {number: real(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def foreign(number: int) -> Any:
+        return None if real(number) is before.get(number) else real(number)
+
+    monkeypatch.setattr(signal, "getsignal", foreign)
+    with heard(), interruptible(Limits()):
+        pass
+    assert {number: real(number) for number in before} == before
+
+
 
 
 def test_no_handler_of_errors_takes_it() -> None:
