@@ -429,11 +429,23 @@ def memory_limit(size: int | str | None) -> Iterator[None]:
     >>> with layoutopt.memory_limit("4G"):
     ...     pass
     """
-    before = set_limit(size)
+    with _changing:
+        before = set_limit(size)
+        own = None if size is None else parse_memory(size)
+        _limits.extend([own] if _limits else [before, own])
     try:
         yield
     finally:
-        put_limit(before)
+        with _changing:
+            _limits.remove(own)
+            put_limit(min((limit for limit in _limits if limit is not None), default=None))
+            if len(_limits) == 1:
+                _limits.clear()
+
+
+_changing = threading.Lock()
+_limits: list[int | None] = []
+"""While there are blocks with limits, in any thread: the limit outside of them, and theirs."""
 
 
 def set_limit(size: int | str | None) -> int | None:

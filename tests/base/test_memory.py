@@ -49,6 +49,20 @@ def test_a_limit_is_for_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @linux
+def test_blocks_may_end_in_any_order() -> None:
+    """As those of two threads do: a limit holds while its own block lasts, the lowest one wins."""
+    before, size = limit(), (memory_taken() or 0) + GIB
+    low, high = memory_limit(size), memory_limit(2 * size)
+    low.__enter__()
+    high.__enter__()
+    assert limit() == size
+    low.__exit__(None, None, None)
+    assert limit() == 2 * size
+    high.__exit__(None, None, None)
+    assert limit() == before
+
+
+@linux
 def test_what_does_not_fit_is_refused() -> None:
     """Estimates are held against the limit, and the error names it; arrays are not given."""
     import numpy as np
