@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutopt.base.deadline import SECURED_ENDS, grace, run_with_timeout
 from layoutopt.base.errors import InputError, OptionError, SizeError
-from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
+from layoutopt.base.limits import Limits, Progress, Stopped, callbacks_raise, interruptible, limited
 from layoutopt.conversion.backends import backend_named
 from layoutopt.conversion.convert import SOLVERS, convert_graph, unconverted
 from layoutopt.conversion.cost_table import NO_TIMES, OpCosts, measured, parse_objective, read_costs
@@ -108,7 +108,8 @@ def convert(
     desired = _desired(layout, padding, backend)
     aim = OBJECTIVES[table is not None] if objective is None else objective
     wanted = _Wanted(desired, table, aim, solver, free_io, microsoft, check, compare, peers)
-    return _in_time(model, wanted, limits)
+    with callbacks_raise(limits):
+        return _in_time(model, wanted, limits)
 
 
 def _in_time(model: Model | str | Path, wanted: _Wanted, limits: Limits) -> ConversionResult:

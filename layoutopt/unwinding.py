@@ -17,7 +17,7 @@ from layoutopt import __version__
 from layoutopt.base.deadline import LAST_ENDS, LATE, Answer, run_phase
 from layoutopt.base.entries import Entry, Takes, built_in
 from layoutopt.base.errors import InputError, InternalError, SizeError, SolverError
-from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
+from layoutopt.base.limits import Limits, Progress, Stopped, callbacks_raise, interruptible, limited
 from layoutopt.base.numbers import nearest, to_decimal
 from layoutopt.base.result import Result, UnwindingResult
 from layoutopt.check.elements import Evaluation, ceiling, counts, evaluate, most
@@ -141,7 +141,7 @@ def unwind(
     kept, first = by_name(graph, fixed, "fixed"), by_name(graph, start, "start")
     seen = apply_hook_mode(graph, barriers) if barriers is not None or hooked(graph) else graph
     call = Call(begin(seen, kept, first), limits, CERTIFYING if certificate else 0.0)
-    with interruptible(limits):
+    with callbacks_raise(limits), interruptible(limits):
         secure(call, chosen)
         answer = certified(call, check_layouts(call, find_layouts(call, chosen), chosen))
     return replace(answer, seconds=answer.seconds | {"total": time.monotonic() - limits.started})

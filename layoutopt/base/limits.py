@@ -243,9 +243,30 @@ class Limits:
     def report(
         self, phase: str, objective: float | None = None, bound: float | None = None
     ) -> None:
-        """Report progress, if there is a callback."""
+        """Report progress, if there is a callback; raise CallbackError if it fails."""
         if self.tell is not None:
-            self.tell(Progress(phase, time.monotonic() - self.started, objective, bound))
+            try:
+                self.tell(Progress(phase, time.monotonic() - self.started, objective, bound))
+            except Exception as error:
+                raise CallbackError(self.interrupt, error) from error
+
+
+class CallbackError(BaseException):
+    """An exception of a progress callback, ``cause``, on its way past the handlers of others."""
+
+    def __init__(self, interrupt: Interrupt, cause: Exception) -> None:
+        self.interrupt, self.cause = interrupt, cause
+
+
+@contextmanager
+def callbacks_raise(limits: Limits) -> Iterator[None]:
+    """Let exceptions of the call's progress callback, not those of enclosing calls, reach users."""
+    try:
+        yield
+    except CallbackError as error:
+        if error.interrupt is not limits.interrupt:
+            raise
+        raise error.cause from error.cause.__cause__
 
 
 class SumOfParts:
@@ -303,7 +324,7 @@ def limited(
     whole: Any = seed
     if isinstance(whole, bool) or not isinstance(whole, Integral):
         raise InputError(f"seed must be an integer, got {seed!r}")
-    least("workers", workers)
+    seed, workers = int(seed), least("workers", workers)  # NumPy's integers overflow
     if not (progress is None or callable(progress)):
         raise InputError(f"progress must be a function, not {type(progress).__name__}")
     begun = time.monotonic()
@@ -324,7 +345,6 @@ def interruptible(limits: Limits) -> Iterator[None]:
     if before is None:
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
     stop = _Stop(limits, before)
     signal.signal(signal.SIGINT, stop)
     try:

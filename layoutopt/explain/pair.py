@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from layoutopt.base import numbers
 from layoutopt.base.errors import InputError, InternalError
-from layoutopt.base.limits import Limits, Progress, interruptible, limited
+from layoutopt.base.limits import Limits, Progress, callbacks_raise, interruptible, limited
 from layoutopt.base.numbers import counted, number
 from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.check.elements import evaluate
@@ -422,7 +422,7 @@ def explain_pair(
     """
     check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
-    with interruptible(limits):
+    with callbacks_raise(limits), interruptible(limits):
         subject = Subject(graph, result, limits)
         return explained(subject, subject.index(a, b))
 

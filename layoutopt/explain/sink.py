@@ -7,7 +7,7 @@ from copy import deepcopy
 from decimal import Decimal
 
 from layoutopt.base import numbers
-from layoutopt.base.limits import Progress, interruptible, limited
+from layoutopt.base.limits import Progress, callbacks_raise, interruptible, limited
 from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.check.elements import evaluate
 from layoutopt.explain.explanation import Share, SinkExplanation
@@ -65,7 +65,7 @@ def explain_sink(
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
     tensor = layout_sink(graph, sink)
     alternatives = numbers.least("alternatives", alternatives, 0)
-    with interruptible(limits):
+    with callbacks_raise(limits), interruptible(limits):
         subject = Subject(graph, result, limits)
         near = _influenced(subject, tensor.index)
         scores = {p: subject.pair_score(p) for p in near}

@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.limits import Progress, interruptible, limited
+from layoutopt.base.limits import Progress, callbacks_raise, interruptible, limited
 from layoutopt.base.numbers import exact_decimal, least, to_decimal
 from layoutopt.base.result import Piece, Result, Status, UnwindingResult
 from layoutopt.check.elements import evaluate, held, sink_bytes
@@ -166,7 +166,7 @@ def shadow_prices(
     if checked.violations or checked.score is None:
         raise InputError(next(iter(checked.violations), "the layouts have no score"))
     answer = None
-    with interruptible(limits), suppress(TimeoutError):
+    with callbacks_raise(limits), interruptible(limits), suppress(TimeoutError):
         lowered, problem, told = counts_problem(graph, limits)
         answer = solve_capacity(problem, told)
     if answer is None or answer.dual is None:
@@ -276,7 +276,7 @@ def capacity_sweep(
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
     wanted = capacities(graph, scales, bytes_per_tile)
     results = [Result() for _ in wanted]
-    with interruptible(limits), suppress(TimeoutError):
+    with callbacks_raise(limits), interruptible(limits), suppress(TimeoutError):
         lowered, problem, told = counts_problem(graph, limits)
         results = [_in_values(lowered, answer) for answer in sweep(problem, wanted, told)]
     return nested(wanted, results)
@@ -308,7 +308,7 @@ def smallest_machine(
     """
     check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
-    with interruptible(limits), suppress(TimeoutError):
+    with callbacks_raise(limits), interruptible(limits), suppress(TimeoutError):
         _, problem, told = counts_problem(graph, limits)
         return SmallestMachine(*smallest_capacity(problem, told))
     need = sum(sink_bytes(graph).values())

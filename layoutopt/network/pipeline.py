@@ -15,7 +15,7 @@ import numpy as np
 from layoutopt.base.deadline import run_phase
 from layoutopt.base.entries import Takes, entries, load
 from layoutopt.base.errors import InputError, printable
-from layoutopt.base.limits import Limits, Progress, Stopped, interruptible, limited
+from layoutopt.base.limits import Limits, Progress, Stopped, callbacks_raise, interruptible, limited
 from layoutopt.base.numbers import counted, exact, nearest, ranges, ratio
 from layoutopt.base.numbers import seconds as written_seconds
 from layoutopt.base.result import Answer
@@ -245,9 +245,10 @@ def solve(
     if limits is not None:
         if not isinstance(limits, Limits):
             raise InputError(f"expected Limits, not {type(limits).__name__}; see time_limit=")
-        return _solved(given, limits, start, rules, solver, certificate)
+        with callbacks_raise(limits):
+            return _solved(given, limits, start, rules, solver, certificate)
     limits = limited(time_limit, gap, seed, workers, progress)
-    with interruptible(limits):
+    with callbacks_raise(limits), interruptible(limits):
         return _solved(given, limits, start, rules, solver, certificate)
 
 

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+import layoutopt
 from layoutopt.base import deadline
 from layoutopt.base.deadline import (
     GRACE,
@@ -27,6 +29,8 @@ from layoutopt.base.deadline import (
 from layoutopt.base.limits import Limits, Progress, Stopped, SumOfParts, interruptible
 from layoutopt.base.result import Result
 from layoutopt.cli.main import heard
+from layoutopt.network import CostNetwork, solve
+from tests.support import hard_graph
 
 # Limits, progress and results, each alone
 
@@ -101,6 +105,50 @@ def test_parts_of_a_sum_tell_of_the_whole() -> None:
     assert heard[-1].gap == pytest.approx(4 / 7)
 
 
+def pair_explained(progress: Callable[[Progress], None]) -> object:
+    """Explain a pair of a small graph, which is solved several times."""
+    graph = hard_graph(2, 3)
+    a, b = (graph.tensor_name(tensor) for tensor in graph.pairs[0][:2])
+    return layoutopt.explain_pair(graph, layoutopt.unwind(graph), a, b, progress=progress)
+
+
+def network_solved(progress: Callable[[Progress], None]) -> object:
+    """Solve a small cost network with a row."""
+    network = CostNetwork()
+    letters = network.domain(["a", "b"])
+    network.node("x", letters)
+    network.node("y", letters)
+    network.table("x", "y", [[1, 2], [3, 0]])
+    network.row({("x", "a"): 1, ("y", "b"): 1}, high=1)
+    return solve(network, Limits(tell=progress))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda tell: layoutopt.unwind(hard_graph(2, 3), "cpsat", progress=tell, time_limit=60),
+        network_solved,
+        lambda tell: layoutopt.convert("instances/conversion/pixels.onnx", progress=tell),
+        pair_explained,
+    ],
+)
+def test_errors_of_callbacks_reach_the_caller(call: Callable[..., object]) -> None:
+    """Whatever phase a callback fails in, its error is no want of time, and no defect of ours."""
+    heard: list[Progress] = []
+    call(heard.append)
+    assert heard
+    for phase in {message.phase for message in heard}:
+        error = TimeoutError("the dashboard does not answer")
+
+        def tell(message: Progress, phase: str = phase, error: Exception = error) -> None:
+            if message.phase == phase:
+                raise error
+
+        with pytest.raises(TimeoutError) as caught:
+            call(tell)
+        assert caught.value is error
+
+
 @pytest.mark.parametrize("parts", [0, 1, 2])
 def test_ctrl_c(parts: int) -> None:
     """The first stops all that is computed, the second interrupts, the old handler comes back.
@@ -159,6 +207,20 @@ def test_without_ctrl_c() -> None:
     assert not limits.interrupt.is_set()
 
 
+def test_handlers_of_other_languages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python can neither tell nor set them, so that they stay."""
+    real = signal.getsignal
+    before = {number: real(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def foreign(number: int) -> Any:
+        return None if real(number) is before.get(number) else real(number)
+
+    monkeypatch.setattr(signal, "getsignal", foreign)
+    with heard(), interruptible(Limits()):
+        pass
+    assert {number: real(number) for number in before} == before
+
+
 def judged(objective: Any, bound: Any) -> tuple[str, float | None]:
     """Return status and gap, relative to the size of the objective, of two numbers."""
     result = Result(objective=objective, bound=bound)
@@ -207,20 +269,6 @@ def test_what_ends_and_what_does_not() -> None:
     assert run_with_timeout(lambda: time.sleep(0.2) or 8, lambda: False) == 8
     with pytest.raises(KeyError, match="x"):
         run_with_timeout(lambda: {}["x"], lambda: False)
-def test_handlers_of_other_languages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python can neither tell nor set them, so that they stay."""
-    real = signal.getsignal
-    before = {number: real(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def foreign(number: int) -> Any:
-        return None if real(number) is before.get(number) else real(number)
-
-    monkeypatch.setattr(signal, "getsignal", foreign)
-    with heard(), interruptible(Limits()):
-        pass
-    assert {number: real(number) for number in before} == before
-
-
 
 
 def test_no_handler_of_errors_takes_it() -> None:

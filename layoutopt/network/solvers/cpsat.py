@@ -59,10 +59,19 @@ def solve(
     """
     cp_model = _cp_model()
 
+    failed: list[BaseException] = []
+
+    def tell(value: int | None, bound: float) -> None:
+        try:
+            if found is not None and not failed:
+                found(value, int(-bound))
+        except BaseException as error:  # CP-SAT would abort the process
+            failed.append(error)
+            limits.interrupt.set()
+
     class Watch(cp_model.CpSolverSolutionCallback):  # type: ignore[misc,name-defined]
         def on_solution_callback(self) -> None:
-            if found is not None:
-                found(int(-self.objective_value), int(-self.best_objective_bound))
+            tell(int(-self.objective_value), self.best_objective_bound)
 
     model = cp_model.CpModel()
     _write(model.proto, given)
@@ -76,8 +85,10 @@ def solve(
     _configure(solver.parameters, limits, gap)
     watch = Watch()
     if found is not None:
-        solver.best_bound_callback = lambda bound: found(None, int(-bound))
+        solver.best_bound_callback = lambda bound: tell(None, bound)
     status = run_stoppable(lambda: solver.solve(model, watch), solver.stop_search, limits)
+    if failed:
+        raise failed[0]
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"CP-SAT refused the model: {model.validate()}")
     if status == cp_model.INFEASIBLE:
