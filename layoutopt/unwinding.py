@@ -222,7 +222,7 @@ def find_layouts(call: Call, solver: Entry) -> Result:
 
 
 def exact(call: Call, solver: Entry) -> Result:
-    """Solve by an exact method; on a tile memory, within its capacity."""
+    """Solve by an exact method; on a tile memory, within its capacity, which only auto respects."""
     memory = call.graph.tile_memory
     if memory is None:
         return lower_and_solve(call, solver)
@@ -231,6 +231,9 @@ def exact(call: Call, solver: Entry) -> Result:
 
     if lacking := overfull(call.graph):
         return Result(infeasible=lacking)
+    plain = memory.grain == 1 and all(value >= 0 for _, _, value in call.graph.pairs)
+    if solver.name != "auto" and (hooked(call.graph) or not plain):
+        return approximate(call, solver)
     if hooked(call.graph):
         from layoutopt.machine.simulated import solve_hooked
 
@@ -239,10 +242,12 @@ def exact(call: Call, solver: Entry) -> Result:
             "hooks", lambda: solve_hooked(call.graph, call.limits, partial(_other, call, solver))
         )
     bound = None
-    if memory.grain == 1 and all(value >= 0 for _, _, value in call.graph.pairs):
+    if plain:
         free = lower_and_solve(call, solver)
         if free.labelling is None or not any(too_full(call.graph, free.labelling)):
             return free
+        if solver.name != "auto":
+            return replace(free, objective=None, labelling=None)
         bound = free.bound
     if call.begun.given.count:
         raise InputError("fixed layouts are not supported on tiles whose capacity or grain binds")
@@ -255,7 +260,7 @@ def exact(call: Call, solver: Entry) -> Result:
 
 
 def approximate(call: Call, solver: Entry) -> Result:
-    """Solve by a heuristic on labelling problems; layouts that exceed capacity are dropped."""
+    """Solve regardless of capacity, hooks and grain; layouts that exceed capacity are dropped."""
     if call.graph.tile_memory is None:
         return lower_and_solve(call, solver)
     if hooked(call.graph):

@@ -125,6 +125,26 @@ class TestSolvers:
             found = unwind(graph_of_one(), "mine")
             assert (found.score, found.bound, found.status) == (reward, bound, status)
 
+    @pytest.mark.parametrize(("value", "room", "bound"), [(1, 16, 16), (1, 4, 16), (-1, 16, 12)])
+    def test_tile_memories(self, value: int, room: int, bound: int) -> None:
+        """Its own layouts and bound are returned, if they fit and hold, not those of ``auto``."""
+        graph, asked = Graph("two"), list[int]()
+        a, b = graph.sink((4,), name="a"), graph.sink((4,), name="b")
+        graph.valued_pair(a, graph.source((4,), [0] * 4), value)
+        graph.valued_pair(a, b, 3)
+        graph.tile_memory = TileMemory(4, room * 4)
+        auto = registry.find("auto").load()
+
+        @layoutopt.solver("mine", exact=True)
+        def solve(problem: Labelling, *given: Any) -> Result:
+            asked.append(problem.nodes)
+            return auto(problem, *given)
+
+        found = unwind(graph, "mine")
+        assert asked
+        assert found.bound == bound
+        assert (found.status is Status.OPTIMAL) == (value > 0 and room == 16)
+
     def test_no_answer(self) -> None:
         """A solver that returns nothing is answered with its start, as built-in ones are."""
         layoutopt.solver("mine")(lambda *_: Result(stopped=Stopped.SIZE_LIMIT))
