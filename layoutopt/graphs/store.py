@@ -7,6 +7,7 @@ from copy import copy as shallow
 from copy import deepcopy
 from dataclasses import dataclass
 from decimal import Decimal
+from threading import Lock
 from typing import Any, Self
 
 from msgspec.structs import replace
@@ -22,6 +23,8 @@ MAX_RANK = 64
 
 CACHES = ("_readers", "_pairs_of", "_known_ops", "_known_pairs")
 """Attributes that copies do not share; the shared ones are never changed in place."""
+
+_CACHING = Lock()  # held while caches grow, as several threads may look at one graph
 
 
 def settle(op: UnwindingOp, before: Sequence[Shape]) -> tuple[UnwindingOp, tuple[Shape, ...]]:
@@ -467,18 +470,22 @@ class GraphStore:
 
     def _readers_of(self, t: int) -> Sequence[tuple[int, int]]:
         """Return op number and input index of every use of a tensor."""
-        for i in range(self._known_ops, len(self.ops)):
-            for k, x in enumerate(self.op_inputs[i]):
-                self._readers.setdefault(x, []).append((i, k))
-        self._known_ops = len(self.ops)
+        if self._known_ops < len(self.ops):
+            with _CACHING:
+                for i in range(self._known_ops, len(self.ops)):
+                    for k, x in enumerate(self.op_inputs[i]):
+                        _append_new(self._readers.setdefault(x, []), (i, k))
+                self._known_ops = len(self.ops)
         return self._readers.get(t, ())
 
     def _pairs_with(self, t: int) -> Sequence[int]:
         """Return the numbers of a tensor's pairs."""
-        for p in range(self._known_pairs, len(self.pairs)):
-            for x in set(self.pairs[p][:2]):
-                self._pairs_of.setdefault(x, []).append(p)
-        self._known_pairs = len(self.pairs)
+        if self._known_pairs < len(self.pairs):
+            with _CACHING:
+                for p in range(self._known_pairs, len(self.pairs)):
+                    for x in set(self.pairs[p][:2]):
+                        _append_new(self._pairs_of.setdefault(x, []), p)
+                self._known_pairs = len(self.pairs)
         return self._pairs_of.get(t, ())
 
     def __eq__(self, other: object) -> bool:
@@ -504,5 +511,11 @@ def pair_ends(graph: GraphStore, a: Tensor | str, b: Tensor | str) -> frozenset[
 
 
 def _moved(outputs: range, place: dict[int, int]) -> range:
+def _append_new(found: list[Any], item: Any) -> None:
+    """Append an item unless it is there since an update of a cache that was interrupted."""
+    if not found or found[-1] < item:
+        found.append(item)
+
+
     first = place[outputs[0]] if outputs else 0
     return range(first, first + len(outputs))

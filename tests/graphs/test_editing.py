@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import random
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -196,6 +198,52 @@ def test_copies_are_equal_and_independent(copied: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("road", COPIERS[2:])
+def test_subclasses() -> None:
+    """Graphs whose class is made otherwise are copied, explained and put on tiles."""
+
+    class Layer(Graph):
+        def __init__(self, width: int) -> None:
+            super().__init__("layer")
+            self.width = width
+
+    graph = Layer(2)
+    x = graph.sink((2,), name="x")
+    graph.valued_pair(graph.barrier([x], (2,), hook="same"), graph.source((2,), name="s"), 1)
+    assert (type(graph.copy()), graph.copy().width, graph.copy()) == (Layer, 2, graph)
+    graph.tile_memory = TileMemory(2, 1024)
+    result = unwind(graph, barriers="opaque")
+    assert type(result.graph) is Layer
+    assert explain_sink(result.graph, result, "x").sink == "x"
+    graph.tile_memory = None
+    assert str(explain_pair(graph, unwind(graph), "barrier0", "s"))
+
+
+def test_threads_may_look_at_one_graph() -> None:
+    """What is kept in mind for one of them is not kept twice."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            graph, go = Graph(), threading.Barrier(4)
+            x = graph.sink((2,), name="x")
+            for _ in range(300):
+                graph.valued_pair(x, graph.identity(x), 1)
+
+            def look(graph: Graph = graph, go: threading.Barrier = go) -> None:
+                go.wait()
+                graph.consumers("x")
+                graph.valued_partners("x")
+
+            threads = [threading.Thread(target=look) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len(graph.consumers("x")) == len(graph.valued_partners("x")) == 300
+    finally:
+        sys.setswitchinterval(before)
+
+
 def test_handles_that_are_copied_with_their_graph(road: Callable[[Any], Any]) -> None:
     """A graph and its handles, copied together, belong together again, in any order."""
     for first in (False, True):
