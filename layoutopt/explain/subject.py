@@ -40,7 +40,7 @@ def views_of(graph: GraphStore, pairs: Iterable[tuple[int, int]]) -> GraphStore:
     """Return the graph of some pairs, each of value 1, without barrier order and tile memory."""
     pairs = list(pairs)
     needed = {graph.producers[t] for t in sources_of(graph, {t for pair in pairs for t in pair})}
-    found = type(graph)(graph.name)
+    found = GraphStore(graph.name)
     for i in sorted(needed):
         found.add(_alone(graph.ops[i], tuple(graph.tensor_name(t) for t in graph.carriers(i))))
     for a, b in pairs:
@@ -60,7 +60,7 @@ def _alone(op: UnwindingOp, carriers: tuple[str, ...]) -> UnwindingOp:
 
 def at_one_location(graph: GraphStore) -> GraphStore:
     """Return a graph as by :func:`views_of` with all fixed tensors at one location."""
-    found = type(graph)(graph.name)
+    found = GraphStore(graph.name)
     one = unused(found, graph, "one")
     found.add(ops.Source(id=one, inputs=(), shape=()))
     for i, op in enumerate(graph.ops):

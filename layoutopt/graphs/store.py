@@ -297,11 +297,12 @@ class GraphStore:
     __copy__ = copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        other = type(self)()
+        other = type(self).__new__(type(self))
         slots = [OpSlot(n) for n in range(len(self.ops))]
         memo.update(zip(map(id, self._slots), slots, strict=True))  # for handles copied with it
         own = {name: held for name, held in vars(self).items() if name not in CACHES}
         vars(other).update({name: shallow(held) for name, held in own.items()}, _slots=slots)
+        other._forget()  # noqa: SLF001  (of the same class)
         return other
 
     def tensor(self, which: Tensor | str) -> Tensor:
@@ -510,12 +511,12 @@ def pair_ends(graph: GraphStore, a: Tensor | str, b: Tensor | str) -> frozenset[
     return ends
 
 
-def _moved(outputs: range, place: dict[int, int]) -> range:
 def _append_new(found: list[Any], item: Any) -> None:
     """Append an item unless it is there since an update of a cache that was interrupted."""
     if not found or found[-1] < item:
         found.append(item)
 
 
+def _moved(outputs: range, place: dict[int, int]) -> range:
     first = place[outputs[0]] if outputs else 0
     return range(first, first + len(outputs))

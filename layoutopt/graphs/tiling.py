@@ -223,7 +223,8 @@ def _rebuilt(
     ``change`` adds to the new graph what replaces op number ``i``, which it gets with the new
     names of its inputs, and returns the new names of its outputs if they have others.
     """
-    found = type(graph)(graph.name, graph.description)
+    found = graph.copy()
+    found.truncate(0, 0)
     names: dict[str, str] = {}
     for i, op in enumerate(graph.ops):
         renamed = tuple(names.get(name, name) for name in op.inputs)
@@ -232,7 +233,6 @@ def _rebuilt(
     for a, b, value in graph.pairs:
         one, two = (graph.tensor_name(t) for t in (a, b))
         found.valued_pair(names.get(one, one), names.get(two, two), value)
-    found.tile_memory = graph.tile_memory
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from layoutopt import explain_pair, explain_sink, unwind
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
@@ -197,7 +198,6 @@ def test_copies_are_equal_and_independent(copied: Callable[[Any], Any]) -> None:
         assert same(changed, rebuilt(changed))
 
 
-@pytest.mark.parametrize("road", COPIERS[2:])
 def test_subclasses() -> None:
     """Graphs whose class is made otherwise are copied, explained and put on tiles."""
 
@@ -244,6 +244,7 @@ def test_threads_may_look_at_one_graph() -> None:
         sys.setswitchinterval(before)
 
 
+@pytest.mark.parametrize("road", COPIERS[2:])
 def test_handles_that_are_copied_with_their_graph(road: Callable[[Any], Any]) -> None:
     """A graph and its handles, copied together, belong together again, in any order."""
     for first in (False, True):
