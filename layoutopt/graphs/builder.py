@@ -9,6 +9,8 @@ from numbers import Integral
 from operator import index
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, overload
 
+from msgspec import to_builtins
+
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Shape, UnwindingOp, type_name
@@ -96,8 +98,11 @@ class Builder(GraphStore):
         """
         if not (rule is None or isinstance(rule, Mapping)):
             raise InputError(f"rule must be a dictionary, not {type(rule).__name__}")
-        how = None if rule is None else dict(rule)
         places, sizes = None, integers(shape)
+        try:
+            how = None if rule is None else to_builtins(dict(rule), enc_hook=lambda x: x.tolist())
+        except AttributeError:
+            raise InputError("a rule has numbers, texts, lists and dictionaries only") from None
         if mapping is not None:
             array: Any = mapping
             flat = array.ravel() if getattr(array, "shape", None) == sizes else array
