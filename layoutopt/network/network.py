@@ -237,7 +237,8 @@ def _united(spans: Array) -> Array:
 class Network:
     """A cost network as flat arrays; :class:`CostNetwork` is a way to write one down.
 
-    Lists stand for arrays, whose integers may be of any type and size.
+    Lists stand for arrays, whose integers may be of any type and size.  Arrays are not copied, and
+    must not be changed afterwards.
 
     Parameters
     ----------
