@@ -46,7 +46,7 @@ def guarded_method(name: str, call: Callable[..., Any], *, exact: bool) -> Metho
         labels = None
         if found.labelling is not None:  # labels absent from a component are fresh there
             parts = split(replace(problem, precedence=None))
-            labels = parts.join(parts.cut(np.asarray(found.labelling)))
+            labels = parts.join(parts.cut(np.asarray(found.labelling).astype(np.int64)))
         value = None if labels is None else problem.value(labels)
         bound = None
         if exact and found.bound is not None:
@@ -63,17 +63,22 @@ def guarded_heuristic(name: str, call: Callable[..., Any]) -> Heuristic:
     def choose(
         graph: GraphStore, limits: Limits, given: FixedElements, places: Elements
     ) -> Origins:
-        before = [*graph.ops], [*graph.pairs], [*graph.shapes]
+        before = graph.copy()
         with _blamed(name, limits):
             found = call(graph, limits, given, places)
             fault = _origins_fault(graph, given, places, found)
-        if before != (graph.ops, graph.pairs, graph.shapes):
+        if before != graph or before.shapes != graph.shapes:
             fault = "must not change the graph"
         if fault:
             raise SolverError(f"solver {name!r} {fault}")
-        return {t: (np.asarray(found[t][0]), np.asarray(found[t][1])) for t in _sinks(graph)}
+        return {t: _int64(found[t]) for t in _sinks(graph)}
 
     return choose
+
+
+def _int64(parts: Any) -> tuple[IntArray, IntArray]:
+    tensors, elements = (np.asarray(part).astype(np.int64) for part in parts)
+    return tensors, elements
 
 
 def _sinks(graph: GraphStore) -> list[int]:
@@ -91,6 +96,7 @@ def _origins_fault(graph: GraphStore, given: FixedElements, places: Elements, fo
             if part.dtype.kind not in "iu" or part.shape != shape:
                 got = f"{part.dtype} of shape {part.shape}"
                 return f"must give {sink} two arrays of integers of shape {shape}, got {got}"
+        tensors, elements = _int64((tensors, elements))
         for root in unique(tensors).tolist():
             if not 0 <= root < len(graph.shapes):
                 return f"gives {sink} locations of tensor number {root}, which does not exist"
@@ -167,6 +173,7 @@ def _fault(problem: Labelling, found: Any) -> str:
         return f"must give labels in 0..{count - 1}, got {labels.min()}..{labels.max()}"
     from layoutopt.network.heuristics.frame import allowed
 
+    labels = labels.astype(np.int64)
     if not allowed(problem, labels):
         return "gives labels that are banned or violate barrier order"
     value = problem.value(labels)
@@ -252,7 +259,7 @@ def solver(name: str, *, exact: bool = False) -> Callable[[Function], Function]:
 
     def register(function: Function) -> Function:
         _check_callable(name, function)
-        with suppress(AttributeError):  # methods accept no attributes
+        with suppress(AttributeError, TypeError):  # methods accept no attributes
             function.exact = exact  # type: ignore[attr-defined]
         _registered[name] = _solver_of(name, function, exact=exact)
         return function
@@ -318,7 +325,7 @@ def _loaded(entry: EntryPoint) -> Entry:
         raise InputError(f"{what} is not callable: {entry.value} is a {type(call).__name__}")
     if GROUPS[entry.group] == "heuristic":
         return _heuristic_of(entry.name, call)
-    return _solver_of(entry.name, call, exact=getattr(call, "exact", False) is True)
+    return _solver_of(entry.name, call, exact=bool(getattr(call, "exact", False)))
 
 
 def _solver_of(name: str, call: Callable[..., Any], *, exact: bool) -> Entry:

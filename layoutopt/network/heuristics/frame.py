@@ -180,7 +180,7 @@ def _chosen(choose: Choose, problem: Labelling, limits: Limits, begun: IntArray)
     if labels.shape != (problem.nodes,) or labels.dtype.kind not in "iu":
         got = f"{labels.dtype} of shape {labels.shape}"
         raise TypeError(f"labels must be integers of shape ({problem.nodes},), got {got}")
-    return labels
+    return labels.astype(np.int64)
 
 
 def _in_order(
