@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from layoutopt.graphs.builder import Value
+from layoutopt.graphs.store import Value
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from functools import wraps
 from numbers import Integral
 from operator import index
@@ -65,7 +64,6 @@ def all_or_nothing(
     return whole
 
 
-Value: TypeAlias = float | Decimal | str
 Operand: TypeAlias = Tensor | str
 Dims: TypeAlias = int | Iterable[int]
 """Integers, one for each dimension; a single integer is a list of one."""

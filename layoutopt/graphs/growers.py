@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.numbers import least
-from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, part_name
+from layoutopt.graphs.builder import Builder, Operand, all_or_nothing, listed, part_name
 from layoutopt.graphs.ops import Shape, broadcast, dominates
+from layoutopt.graphs.store import Value
 from layoutopt.graphs.tensor import Tensor, described, integers
 
 

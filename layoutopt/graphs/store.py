@@ -7,9 +7,11 @@ from copy import copy as shallow
 from copy import deepcopy
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
+import numpy as np
 from msgspec.structs import replace
 
 from layoutopt.base.errors import InputError
@@ -17,6 +19,8 @@ from layoutopt.base.numbers import exact_decimal
 from layoutopt.graphs.ops import MAX_ELEMENTS, Kind, Shape, UnwindingOp, size, type_name
 from layoutopt.graphs.tensor import OpSlot, Tensor, described
 from layoutopt.tiles.memory import TileMemory, known_memory
+
+Value: TypeAlias = float | Decimal | Fraction | str | np.integer[Any] | np.floating[Any]
 
 MAX_RANK = 64
 """NumPy's own limit."""
@@ -170,9 +174,7 @@ class GraphStore:
         ):
             raise InputError("the id would make a tensor's name ambiguous")
 
-    def valued_pair(
-        self, a: Tensor | str, b: Tensor | str, value: float | Decimal | str
-    ) -> ValuedPair:
+    def valued_pair(self, a: Tensor | str, b: Tensor | str, value: Value) -> ValuedPair:
         """Add a value for each position at which two tensors of one shape have equal locations.
 
         Parameters

@@ -12,10 +12,10 @@ from layoutopt.base.errors import InputError, errors_at
 from layoutopt.base.limits import require
 from layoutopt.base.table import Part, Shown
 from layoutopt.graphs import growers
-from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, one_each
+from layoutopt.graphs.builder import Builder, Operand, all_or_nothing, listed, one_each
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Array, Kind, Shape, size, type_name
-from layoutopt.graphs.store import GraphStore
+from layoutopt.graphs.store import GraphStore, Value
 from layoutopt.graphs.tensor import Tensor, basic
 
 if TYPE_CHECKING:

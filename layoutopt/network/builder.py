@@ -28,7 +28,7 @@ from layoutopt.network.network import (
 )
 from layoutopt.network.problem import exact_integers
 
-Number: TypeAlias = int | Fraction | Decimal | float
+Number: TypeAlias = int | Fraction | Decimal | float | np.integer[Any] | np.floating[Any]
 """Exact numbers; floats only where a network rounds them to ``digits`` or to a ``unit``."""
 
 Label: TypeAlias = int | str
@@ -37,7 +37,7 @@ Label: TypeAlias = int | str
 DIGITS = 4000  # most digits of a number; sums may have more, see `Network`
 LARGEST = 10**DIGITS
 
-CostRows: TypeAlias = Sequence[Sequence[Number | None]]
+CostRows: TypeAlias = Sequence[Sequence[Number | None]] | Array
 """A table of costs: a row for each label of the first node; ``None`` is forbidden."""
 
 ExactRows: TypeAlias = tuple[tuple[Fraction | int | None, ...], ...]
@@ -147,7 +147,7 @@ class CostNetwork:
         self,
         name: str,
         domain: Domain,
-        costs: Sequence[Number | None] | Mapping[Label, Number | None] = (),
+        costs: Sequence[Number | None] | Mapping[Any, Number | None] | Array = (),
     ) -> str:
         """Add a node, and return its name.
 
@@ -231,7 +231,7 @@ class CostNetwork:
 
     def row(
         self,
-        amounts: Mapping[tuple[str, Label], Number],
+        amounts: Mapping[Any, Number],
         *,
         low: Number | None = None,
         high: Number | None = None,
@@ -255,7 +255,7 @@ class CostNetwork:
     def windows(
         self,
         intervals: Mapping[str, Sequence[tuple[int, int]] | tuple[int, int]],
-        usage: Mapping[str, Sequence[Number] | Mapping[Label, Number]],
+        usage: Mapping[str, Sequence[Number] | Mapping[Any, Number] | Array],
         limit: Number,
         *,
         name: str = "",
@@ -383,7 +383,7 @@ class CostNetwork:
     @classmethod
     def from_arrays(
         cls,
-        costs: Sequence[Sequence[Number | None]] | Array,
+        costs: CostRows,
         edges: Sequence[Sequence[int]] | Array = (),
         tables: Sequence[CostRows] | Array = (),
         table_of: Sequence[int] | Array | None = None,

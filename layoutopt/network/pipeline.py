@@ -193,7 +193,7 @@ def solve(
     network: Network | CostNetwork,
     limits: Limits | None = None,
     *,
-    start: Mapping[str, Label] | Sequence[int] | None = None,
+    start: Mapping[str, Label] | Sequence[int] | Array | None = None,
     rules: Sequence[Rule] = (),
     solver: str = "auto",
     time_limit: float | None = None,
@@ -255,7 +255,7 @@ def solve(
 def _solved(
     given: Network,
     limits: Limits,
-    start: Mapping[str, Label] | Sequence[int] | None,
+    start: Mapping[str, Label] | Sequence[int] | Array | None,
     rules: Sequence[Rule],
     solver: str,
     certificate: bool,
@@ -400,7 +400,7 @@ def known_solver(network: Network, solver: str) -> str:
     return solver
 
 
-def started(network: Network, start: Mapping[str, Label] | Sequence[int]) -> Array:
+def started(network: Network, start: Mapping[str, Label] | Sequence[int] | Array) -> Array:
     """Return a labelling that a user gives as numbers; refuse one that is not allowed."""
     if isinstance(start, Mapping):
         missing = [name for name in network.nodes if name not in start]
