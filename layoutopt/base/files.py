@@ -98,7 +98,7 @@ Decoded = TypeVar("Decoded")
 def _encoder() -> msgspec.json.Encoder:
     import msgspec
 
-    return msgspec.json.Encoder(decimal_format="number")
+    return msgspec.json.Encoder(decimal_format="number", enc_hook=_of_numpy)
 
 
 BOM = b"\xef\xbb\xbf"  # UTF-8 byte order mark, written by some editors and ignored
@@ -314,4 +314,4 @@ def shortest(value: Decimal) -> str:
 def _of_numpy(value: Any) -> Any:
     if hasattr(value, "tolist"):  # NumPy's
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} is not supported by JSON")
+    raise InputError(f"{type(value).__name__} is not supported by JSON")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from functools import wraps
 from numbers import Integral
 from operator import index
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, overload
-
-from msgspec import to_builtins
 
 from layoutopt.base.errors import InputError, errors_at
 from layoutopt.graphs import ops
@@ -97,10 +96,7 @@ class Builder(GraphStore):
         if not (rule is None or isinstance(rule, Mapping)):
             raise InputError(f"rule must be a dictionary, not {type(rule).__name__}")
         places, sizes = None, integers(shape)
-        try:
-            how = None if rule is None else to_builtins(dict(rule), enc_hook=lambda x: x.tolist())
-        except AttributeError:
-            raise InputError("a rule has numbers, texts, lists and dictionaries only") from None
+        how = None if rule is None else deepcopy(dict(rule))
         if mapping is not None:
             array: Any = mapping
             flat = array.ravel() if getattr(array, "shape", None) == sizes else array

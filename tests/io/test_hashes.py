@@ -129,6 +129,8 @@ def test_what_no_file_can_hold_has_no_hash() -> None:
     graph.valued_pair(graph.sink((2,), name="x"), s, 1)
     with refused("cannot be written as JSON"):
         instance_hash(graph)
+    with refused("builtin_function_or_method is not supported by JSON"):
+        instance_bytes(graph)
     assert known_hash(graph) is None
     result = unwind(graph)
     assert (result.score, result.instance_hash) == (2, None)
@@ -145,6 +147,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     for graph, blocks in zip(graphs, (np.array([2, 1]), [2, 1]), strict=True):
         graph.source((2, 2), rule={"kind": "grid", "blocks": blocks}, name="s")
     assert instance_hash(graphs[0]) == instance_hash(graphs[1])
+    assert instance_bytes(graphs[0]) == instance_bytes(graphs[1])
 
 
 def test_a_result_has_the_hash_of_what_was_solved() -> None:
