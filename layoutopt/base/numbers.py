@@ -255,7 +255,9 @@ def _parse(value: object) -> Decimal:
         return _from_fraction(value)
     if isinstance(value, str) and ("_" in value or not value.isascii()):
         raise ValueError  # Python reads 1_0 as 10
-    if isinstance(value, str | Real):  # str() of a float is its shortest decimal
+    if isinstance(value, float):
+        return Decimal(repr(float(value)))  # the shortest decimal
+    if isinstance(value, str | Real):
         return Decimal(str(value))
     raise TypeError
 

@@ -113,3 +113,11 @@ def test_long_lines_lose_what_is_in_the_middle() -> None:
     assert text.startswith("f.json: unknown op nnn")
     assert text.endswith("nnn; allowed: sink")
     assert str(InputError("n" * LONGEST)) == "n" * LONGEST
+
+
+def test_doubles_are_exact_however_they_are_printed() -> None:
+    """Options of NumPy for printing do not change values."""
+    with np.printoptions(legacy="1.13"):
+        assert numbers.exact_decimal(np.float64(0.1234567890123456)) == Decimal(
+            "0.1234567890123456"
+        )
