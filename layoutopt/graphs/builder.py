@@ -20,7 +20,8 @@ Item = TypeVar("Item")
 
 def listed(name: str, given: Iterable[Item]) -> list[Item]:
     """Return an argument as a list of items; a single tensor or name is refused."""
-    if isinstance(given, str | Tensor) or not isinstance(given, Iterable):
+    single = isinstance(given, str | Tensor) or getattr(given, "shape", None) == ()
+    if single or not isinstance(given, Iterable):
         raise InputError(f"{name} must be a list, not one {type(given).__name__}")
     return list(given)
 
@@ -95,8 +96,8 @@ class Builder(GraphStore):
         """
         if not (rule is None or isinstance(rule, Mapping)):
             raise InputError(f"rule must be a dictionary, not {type(rule).__name__}")
-        places, sizes = None, integers(shape)
         how = None if rule is None else deepcopy(dict(rule))
+        places, sizes = None, integers(shape)
         if mapping is not None:
             array: Any = mapping
             flat = array.ravel() if getattr(array, "shape", None) == sizes else array
@@ -178,7 +179,9 @@ class Builder(GraphStore):
         self, inputs: Iterable[Operand], unwindable: Dims, name: str | None = None
     ) -> Tensor:
         """Add an elementwise op without the pairs that :meth:`Graph.sum_like` adds."""
-        return self._one(ops.SumLike, inputs, name, unwindable_inputs=integers(unwindable))
+        return self._one(
+            ops.SumLike, listed("inputs", inputs), name, unwindable_inputs=integers(unwindable)
+        )
 
     def identity(self, x: Operand, name: str | None = None) -> Tensor:
         """Add a view of all elements, unchanged."""

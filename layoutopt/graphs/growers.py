@@ -107,6 +107,8 @@ def _attractions(
     """Return the value of every two inputs ``i < j``."""
     table = {(i, j): value for i in range(inputs) for j in range(i + 1, inputs)}
     seen = set()
+    if not isinstance(values, Mapping):
+        raise InputError(f"values must be a dictionary, not {type(values).__name__}")
     for given, v in values.items():
         try:
             i, j = sorted(map(index, given))

@@ -47,8 +47,9 @@ def is_unwindable(graph: GraphStore, op: Tensor | str, input: int = 0, output: i
         ("input", input, graph.op_inputs[i]),
         ("output", output, graph.op_outputs[i]),
     ):
-        if not 0 <= k < len(tensors):
-            raise InputError(f"{_title(graph, i)} has {len(tensors)} {what}(s), but no {what} {k}")
+        if k not in range(len(tensors)):
+            has = f"{len(tensors)} {what}(s)"
+            raise InputError(f"{_title(graph, i)} has {has}, but no {what} {k!r}")
     return input in graph.ops[i].carriers(len(graph.op_inputs[i]))
 
 

@@ -100,8 +100,7 @@ def read_instance(path: str | Path) -> Graph:
 
 def check_name(path: Path) -> None:
     """Refuse a file name without the suffix of an instance, except for devices."""
-    device = path.exists() and not path.is_file()
-    if not (device or path.name.endswith(files.INSTANCES)):
+    if not path.name.endswith(files.INSTANCES) and (path.is_file() or not path.exists()):
         raise InputError(f"must end in {' or '.join(files.INSTANCES)}", file=str(path))
 
 

@@ -137,8 +137,6 @@ class CostNetwork:
             made = Domain(least("labels", labels, 0), (), open)
         else:
             names = tuple(listed(labels, "labels"))
-            if not all(isinstance(name, str) for name in names):
-                raise InputError(f"names of labels must be strings, got {names!r}")
             made = Domain(len(names), names, open)
         self._domains[id(made)] = made
         return made

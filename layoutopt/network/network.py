@@ -14,7 +14,7 @@ All numbers are whole multiples of one unit, so that sums are exact whatever the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -60,6 +60,7 @@ class Domain:
     def __post_init__(self) -> None:
         if least("the size of a domain", self.size, 0, 2**30) < (0 if self.open else 1):
             raise InputError("a closed domain needs one label or more")
+        _set(self, names=_names("names of labels", self.names))
         if self.names and len(set(self.names)) != self.size:
             raise InputError(f"{self.size} labels need as many different names")
 
@@ -149,6 +150,7 @@ class Usage:
             spans=_indices("spans", self.spans, 3),
             low=_limits(self.low),
             high=_limits(self.high),
+            names=_names("names of rows", self.names),
             unit=_unit(self.unit),
         )
         limits = max((abs(x) for x in (*self.low, *self.high) if x is not None), default=0)
@@ -297,7 +299,7 @@ class Network:
         check_word("sense", self.sense, Sense)
         _set(
             self,
-            nodes=tuple(self.nodes),
+            nodes=_names("names of nodes", self.nodes),
             domain_of=_indices("domains of nodes", self.domain_of),
             cost_at=_indices("labels of costs", self.cost_at, 2),
             costs=_numbers("costs", self.costs),
@@ -310,8 +312,8 @@ class Network:
             constant=_whole("the constant", self.constant),
             unit=_unit(self.unit),
         )
-        if not all(isinstance(name, str) for name in (self.name, *self.nodes)):
-            raise InputError("names of networks and nodes must be strings")
+        if not isinstance(self.name, str):
+            raise InputError(f"the name of a network must be a string, got {self.name!r}")
         for what, kind in (("domains", Domain), ("tables", CostTable), ("usages", Usage)):
             for given in getattr(self, what):
                 if not isinstance(given, kind):
@@ -441,7 +443,7 @@ class Network:
         return self.domains[int(self.domain_of[node])]
 
     def _labels(self, labels: Array) -> Array:
-        labels = np.asarray(labels)
+        labels = _array("labels", labels)
         if labels.shape != (len(self),) or (labels.size and labels.dtype.kind not in "iu"):
             raise InputError(f"{len(self)} nodes need as many whole numbers, got {labels.shape}")
         return labels.astype(np.int64, copy=False)
@@ -612,6 +614,13 @@ def _whole(what: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputError(f"{what}: {value!r} is no whole number")
     return int(value)
+
+
+def _names(what: str, given: Any) -> tuple[str, ...]:
+    names = (None,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"{what} must be strings, got {given!r}")
+    return names
 
 
 def _limits(values: Any) -> tuple[int | None, ...]:

@@ -16,7 +16,7 @@ from layoutopt.base.deadline import run_phase
 from layoutopt.base.entries import Takes, entries, load
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.limits import Limits, Progress, Stopped, callbacks_raise, interruptible, limited
-from layoutopt.base.numbers import counted, exact, nearest, ranges, ratio
+from layoutopt.base.numbers import counted, exact, least, nearest, ranges, ratio
 from layoutopt.base.numbers import seconds as written_seconds
 from layoutopt.base.result import Answer
 from layoutopt.base.table import Part, Shown, Table, Words
@@ -139,7 +139,7 @@ class Solution(Answer, Shown):
         """
         lines = [self._head(), Table((), self._verdict(), left=2).text()]
         if self.labels:
-            lines += ["", self._labels_table(labels).text()]
+            lines += ["", self._labels_table(least("labels", labels, 0)).text()]
         return "\n".join(lines)
 
     def shown_parts(self) -> Iterator[Part]:
@@ -245,7 +245,10 @@ def solve(
     if limits is not None:
         if not isinstance(limits, Limits):
             raise InputError(f"expected Limits, not {type(limits).__name__}; see time_limit=")
+        if (time_limit, gap, seed, workers, progress) != (None, 0.0, 0, 1, None):
+            raise InputError("give limits, or time_limit to progress, not both")
         with callbacks_raise(limits):
+            limits = replace(limits, seed=int(limits.seed))
             return _solved(given, limits, start, rules, solver, certificate)
     limits = limited(time_limit, gap, seed, workers, progress)
     with callbacks_raise(limits), interruptible(limits):
@@ -330,7 +333,7 @@ def _violations(
         except (Exception, SystemExit) as error:  # whatever a user's function raises
             raise InputError(f"{what} failed: {type(error).__name__}: {error}") from error
         for nodes in found:
-            unknown = [name for name in nodes if name not in place]
+            unknown = [name for name in nodes if not isinstance(name, str) or name not in place]
             if unknown or not nodes:
                 why = f"unknown node {unknown[0]!r}" if unknown else "an empty set of nodes"
                 raise InputError(f"{what} yields {why}")
