@@ -108,27 +108,29 @@ def convert(
     desired = _desired(layout, padding, backend)
     aim = OBJECTIVES[table is not None] if objective is None else objective
     wanted = _Wanted(desired, table, aim, solver, free_io, microsoft, check, compare, peers)
-    with callbacks_raise(limits):
-        return _in_time(model, wanted, limits)
+    return _in_time(model, wanted, limits)
 
 
 def _in_time(model: Model | str | Path, wanted: _Wanted, limits: Limits) -> ConversionResult:
     """Read and convert a network; if time runs out, return the best network found."""
     last = limits.deadline + grace(limits)
-    try:
-        limits.report("reading")
-        read = partial(load, model) if isinstance(model, str | Path) else partial(loaded, model)
-        given = run_with_timeout(read, lambda: time.monotonic() >= last)
-        call = _Call(given, wanted, limits)
+    with callbacks_raise(limits):
         try:
-            return run_with_timeout(call.result, lambda: time.monotonic() >= min(last, call.last))
+            limits.report("reading")
+            read = partial(load, model) if isinstance(model, str | Path) else partial(loaded, model)
+            given = run_with_timeout(read, lambda: time.monotonic() >= last)
+            call = _Call(given, wanted, limits)
+            try:
+                return run_with_timeout(
+                    call.result, lambda: time.monotonic() >= min(last, call.last)
+                )
+            except TimeoutError:
+                return call.early()
+        except InputError as error:
+            raise error.located(file=_name(model)) from None
         except TimeoutError:
-            return call.early()
-    except InputError as error:
-        raise error.located(file=_name(model)) from None
-    except TimeoutError:
-        why = limits.stopped or Stopped.TIME_LIMIT
-        raise TimeoutError(f"{_name(model)}: {why} before a network was found") from None
+            why = limits.stopped or Stopped.TIME_LIMIT
+            raise TimeoutError(f"{_name(model)}: {why} before a network was found") from None
 
 
 def _name(model: Model | str | Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -242,17 +243,13 @@ def solve(
         raise InputError(f"expected a Network, not {type(given).__name__}; files are read by read")
     if not isinstance(rules, Sequence) or not all(map(callable, rules)):
         raise InputError("rules must be a list of functions")
-    if limits is not None:
-        if not isinstance(limits, Limits):
-            raise InputError(f"expected Limits, not {type(limits).__name__}; see time_limit=")
-        if (time_limit, gap, seed, workers, progress) != (None, 0.0, 0, 1, None):
-            raise InputError("give limits, or time_limit to progress, not both")
-        with callbacks_raise(limits):
-            limits = replace(limits, seed=int(limits.seed))
-            return _solved(given, limits, start, rules, solver, certificate)
-    limits = limited(time_limit, gap, seed, workers, progress)
-    with callbacks_raise(limits), interruptible(limits):
-        return _solved(given, limits, start, rules, solver, certificate)
+    if limits is not None and not isinstance(limits, Limits):
+        raise InputError(f"expected Limits, not {type(limits).__name__}; see time_limit=")
+    if limits is not None and (time_limit, gap, seed, workers, progress) != (None, 0.0, 0, 1, None):
+        raise InputError("give limits, or time_limit to progress, not both")
+    own = limited(time_limit, gap, seed, workers, progress) if limits is None else limits
+    with callbacks_raise(own), interruptible(own) if limits is None else nullcontext():
+        return _solved(given, own, start, rules, solver, certificate)
 
 
 def _solved(
@@ -263,7 +260,7 @@ def _solved(
     solver: str,
     certificate: bool,
 ) -> Solution:
-    begun = time.monotonic()
+    begun, limits = time.monotonic(), replace(limits, seed=int(limits.seed))
     first = None if start is None else started(given, start)
     if rules and solver != "auto":
         raise InputError(f"{solver} does not support rules; auto does")
