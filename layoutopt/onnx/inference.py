@@ -466,22 +466,14 @@ def _tell_results(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     """Tell shapes of results that ONNX does not infer; return whether any were unknown.
 
     Nodes of the model that ONNX misreads are in the domain :data:`UNREAD`; ``inferred`` is the
-    model with shapes.
+    model with shapes.  What is told is followed through nodes behind it, to the next such result.
     """
     told = False
     outside: Declared = {}
     versions, layouts = versions_of(model), known_layouts(model)
     for graph, known in zip(graphs(model.graph), graphs(inferred.graph), strict=True):
-        nodes = [
-            n
-            for n in graph.node
-            if (n.domain == UNREAD and not _counts_from_the_last(n))
-            or type_facts(type_of(n)).like
-            or type_facts(type_of(n)).same_rank
-            or n.op_type == "Attention"
-            or (n.domain, n.op_type) in layouts
-        ]
-        if not nodes:
+        chosen = [_is_told(node, layouts) for node in graph.node]
+        if not any(chosen):
             continue
         kinds = own_types(known)
         sized = {name for name, kind in kinds.items() if numbers_of(shape_of(kind)) is not None}
@@ -490,22 +482,37 @@ def _tell_results(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
             kinds = {x: kind for x, kind in outside.items() if kind and x not in mine} | kinds
         own = {x.name: x.type for x in (*graph.value_info, *graph.output)}
         values = known_values(graph)
-        symbols = set[str]()
-        for node in nodes:
+        symbols, changed = set[str](), set[str]()
+        for node, tells in zip(graph.node, chosen, strict=True):
+            if not tells and (changed.isdisjoint(node.input) or not is_standard(node.domain)):
+                continue
             if (node.domain, node.op_type) in layouts and sized.issuperset(node.output):
                 continue
-            for name, new in _results(node, kinds, values, versions, layouts):
+            results = _results if tells else _own_results
+            for name, new in results(node, kinds, values, versions, layouts):
+                kind = copied(kinds.get(name, onnx.TypeProto()))
+                if not fill_type(kind, new):
+                    continue
                 if name not in own:
                     own[name] = graph.value_info.add(name=name).type
-                if fill_type(own[name], new):
-                    told = True
-                    symbols.update(x for x in shape_of(new) or () if isinstance(x, str))
+                fill_type(own[name], new)
+                kinds[name], told = kind, True
+                changed.add(name)
+                symbols.update(x for x in shape_of(new) or () if isinstance(x, str))
         # ONNX names sizes that it computes anew each time: what shares one is told, too.
         symbols -= input_names(model.graph)
         for value in known.value_info if symbols else ():
             if value.name not in own and not symbols.isdisjoint(shape_of(value.type) or ()):
                 graph.value_info.add().CopyFrom(value)
     return told
+
+
+def _is_told(node: onnx.NodeProto, layouts: KnownLayouts) -> bool:
+    """Return whether the shapes of a node's results are told to ONNX, which does not infer them."""
+    facts = type_facts(type_of(node))
+    hidden = node.domain == UNREAD and not _counts_from_the_last(node)
+    named = node.op_type == "Attention" or (node.domain, node.op_type) in layouts
+    return hidden or named or facts.like is not None or facts.same_rank
 
 
 def _tell_elements(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
@@ -518,20 +525,25 @@ def _tell_elements(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     for graph in graphs(model.graph):
         for node in graph.node:
             unknown = [n for n, name in enumerate(node.output) if name and name not in types]
-            known = (
-                schema(node.op_type, versions.get("", 0)) if unknown and not node.domain else None
-            )
-            if known is None:
-                continue
-            given = zip(node.input, known.inputs, strict=False)
-            kinds = {formal.type_str: types[name] for name, formal in given if name in types}
-            for n, formal in enumerate(known.outputs):
-                kind = kinds.get(formal.type_str) if n in unknown else None
-                if kind is not None and kind.tensor_type.elem_type:
+            elements = _elements_of_operands(node, types, versions) if unknown else []
+            for n, element in enumerate(elements):
+                if n in unknown and element:
                     value = graph.value_info.add(name=node.output[n])
-                    value.type.tensor_type.elem_type = kind.tensor_type.elem_type
+                    value.type.tensor_type.elem_type = element
                     told = True
     return told
+
+
+def _elements_of_operands(
+    node: onnx.NodeProto, kinds: Mapping[str, onnx.TypeProto], versions: Mapping[str, int]
+) -> list[int]:
+    """Return the types of the elements of results that are those of an operand; 0 for others."""
+    known = None if node.domain else schema(node.op_type, versions.get("", 0))
+    if known is None:
+        return []
+    given = zip(node.input, known.inputs, strict=False)
+    found = {formal.type_str: kinds[x].tensor_type.elem_type for x, formal in given if x in kinds}
+    return [found.get(formal.type_str, 0) for formal in known.outputs]
 
 
 def _results(
@@ -553,6 +565,22 @@ def _results(
             element = onnx.TensorProto.INT64
         if name and (shape is not None or element):
             yield name, onnx.helper.make_tensor_type_proto(element, shape)
+
+
+def _own_results(
+    node: onnx.NodeProto,
+    kinds: Mapping[str, onnx.TypeProto],
+    values: Mapping[str, Array],
+    versions: Mapping[str, int],
+    layouts: KnownLayouts,
+) -> Iterator[tuple[str, onnx.TypeProto]]:
+    """Yield name and type of each result of a node of ONNX's own, with names for open sizes."""
+    _, shapes = result_shapes(node, lambda x: shape_of(kinds.get(x)), values, versions, layouts)
+    elements = _elements_of_operands(node, kinds, versions)
+    for name, shape, element in zip(node.output, shapes, elements, strict=False):
+        if name and element and shape is not None and shape_of(kinds.get(name)) is None:
+            sizes = [f"{UNREAD}.{name}.{k}" if x is None else x for k, x in enumerate(shape)]
+            yield name, onnx.helper.make_tensor_type_proto(element, sizes)
 
 
 def result_shapes(

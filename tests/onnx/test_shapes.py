@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper, parser
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
-from layoutopt.onnx.inference import with_shapes
+from layoutopt.onnx import inference
+from layoutopt.onnx.inference import infer_shapes, with_shapes
 from layoutopt.onnx.protobuf import load_model, write_proto
 from layoutopt.onnx.read import UnwindingModel, read_network, read_onnx
 from tests.onnx.networks import graph_of, model, node, save
@@ -142,3 +143,30 @@ def test_inference_leaves_the_versions_of_operator_sets() -> None:
     for one in (given, found):
         assert [(x.domain, x.version) for x in one.opset_import] == [("own", 1), ("", 17)]
     assert [dim.dim_value for dim in found.graph.output[0].type.tensor_type.shape.dim] == [1, 2, 7]
+
+
+@pytest.mark.parametrize("sizes", ["1,4,8,8", "n,4,h,w"])
+def test_what_rules_tell_is_followed_in_one_round(
+    sizes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of inferences does not grow with that of ops that ONNX does not know."""
+    asked = list[None]()
+
+    def counted(model: ModelProto, **options: bool) -> ModelProto:
+        asked.append(None)
+        return infer_shapes(model, **options)
+
+    monkeypatch.setattr(inference, "infer_shapes", counted)
+    layers = " ".join(
+        f"q{k} = com.microsoft.QuantizeLinear(x{k}, s, z) "
+        f"d{k} = com.microsoft.DequantizeLinear(q{k}, s, z) "
+        f"x{k + 1} = Conv<pads=[1,1,1,1]>(d{k}, w)"
+        for k in range(6)
+    )
+    given = parser.parse_model(f"""<ir_version: 8, opset_import: [{OPSETS}]>
+    g (float[{sizes}] x0, float[4,4,3,3] w) => (float[a,b,c,d] y) {{
+    s = Constant<value = float {{0.1}}>() z = Constant<value = int16 {{0}}>() {layers}
+    y = Relu(x6) }}""")
+    found = with_shapes(given)
+    assert len(asked) <= 3
+    assert found.graph.output[0].type.tensor_type.shape.dim[1].dim_value == 4
