@@ -270,9 +270,7 @@ def fold_constants(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope)
     for k, node in enumerate(graph.node):
         _settle_reshape(network, graph, node, sizes)
         _settle_range(network, graph, node, sizes)
-        value = sizes.add(node)
-        if value is None:
-            value = sizes.whole_number(node)
+        value = sizes.known_value(node)
         if value is not None and _fits(network, node.output[0], value):
             results[node.output[0]] = sizes.note(node.output[0], value)
             scope.constants[node.output[0]] = Known(type_number(value), value.shape, True)

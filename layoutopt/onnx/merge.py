@@ -17,6 +17,7 @@ from layoutopt.onnx.edited import EditedNetwork, Scope, identity, is_view
 from layoutopt.onnx.equal_nodes import only_passes
 from layoutopt.onnx.names import rename
 from layoutopt.onnx.protobuf import is_standard, names_read, onnx, set_items
+from layoutopt.onnx.sizes import KnownSizes
 from layoutopt.onnx.types import shape_of, turned_axes, type_name
 
 OF_MANY = {"Concat", "Max", "Mean", "Min", "Sum"}
@@ -30,6 +31,8 @@ def merge(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope) -> None:
     read = names_read(graph.node)
     used = read | outputs
     left, kept = deque(graph.node), list[Any]()
+    sizes = KnownSizes(network.model, network.types, scope.constants, dict(scope.values))
+    branches = any(node.op_type == "If" for node in graph.node)
     same: dict[str, str] = {}
     seen: dict[Hashable, onnx.NodeProto] = {}
     turned: dict[str, onnx.NodeProto] = {}
@@ -38,14 +41,18 @@ def merge(network: EditedNetwork, graph: onnx.GraphProto, scope: Scope) -> None:
         rename(node, same)
         if node.op_type == "Transpose" and network.keys.is_standard(node):
             _compose(network, node, turned, fixed)
-        inlined = _branch(network, graph, node, scope)
+        inlined = _branch(network, graph, node, sizes)
         inlined = _as_gather(network, graph, node, scope) if inlined is None else inlined
         if inlined is not None:
             names = names_read(inlined)
+            sizes.told |= {same.get(name, name) for name in names}
             read |= names
             used |= names
             left.extendleft(reversed(inlined))
             continue
+        value = sizes.known_value(node) if branches else None
+        if value is not None:  # by which the next condition may be known
+            sizes.note(node.output[0], value)
         left.extendleft(_constant_keys(network, node, scope, used))
         source = _passed_on(network, node, scope, used)
         if source is not None and node.output[0] not in network.pinned:
@@ -105,12 +112,12 @@ def _compose(
 
 
 def _branch(
-    network: EditedNetwork, graph: onnx.GraphProto, node: onnx.NodeProto, scope: Scope
+    network: EditedNetwork, graph: onnx.GraphProto, node: onnx.NodeProto, sizes: KnownSizes
 ) -> list[onnx.NodeProto] | None:
     """Return the nodes of the branch that is taken always, if that is known."""
     if node.op_type != "If" or not network.keys.is_standard(node):
         return None
-    condition = scope.values.get(node.input[0])
+    condition = sizes.values.get(node.input[0])
     if condition is None or condition.size != 1:
         return None
     wanted = "then_branch" if condition.reshape(-1)[0] else "else_branch"

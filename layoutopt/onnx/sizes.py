@@ -31,6 +31,9 @@ from layoutopt.onnx.types import element_bytes, fill_type, shape_of, type_name
 INTEGERS = ("int32", "int64")
 """Types of elements that hold sizes."""
 
+EXACT = ("Add", "Cast", "Ceil", "Div", "Floor", "Mul", "Sub")
+"""Op types with which exporters compute sizes in floats, in which all runtimes agree."""
+
 WINDOW = {"dilations", "kernel_shape", "sampling_ratio", "strides"}
 """Attributes of windows by which these grow."""
 
@@ -127,13 +130,24 @@ class KnownSizes:
         known = self.values.get(name, self.constants.get(name))
         return shape_of(self.types.get(name)) if known is None else known.shape
 
-    def whole_number(self, node: onnx.NodeProto) -> NDArray[Any] | None:
-        """Return a small result in whole numbers that is computed from known values, not copied."""
+    def known_value(self, node: onnx.NodeProto) -> NDArray[Any] | None:
+        """Follow the results of the next node, and return its value if that is known exactly."""
+        value = self.add(node)
+        return self._exact_value(node) if value is None else value
+
+    def _exact_value(self, node: onnx.NodeProto) -> NDArray[Any] | None:
+        """Return a small result that is computed from known values exactly, and not copied.
+
+        It is one of whole numbers, of truth values, or a single number on the way to these.
+        """
         kind = self.types.get(node.output[0])
-        whole = kind is not None and type_name(kind.tensor_type.elem_type) in INTEGERS
-        whole &= node.op_type != "Identity"  # which outputs that are constants are made by
+        element = "" if kind is None else type_name(kind.tensor_type.elem_type)
+        exact = element in (*INTEGERS, "bool") or (
+            element == "float" and node.op_type in EXACT and elements_of(shape_of(kind)) == 1
+        )
+        exact &= node.op_type != "Identity"  # which outputs that are constants are made by
         found = (
-            self.evaluated(node) if whole and len(node.output) == 1 and may_compute(node) else None
+            self.evaluated(node) if exact and len(node.output) == 1 and may_compute(node) else None
         )
         return None if found is None else found[node.output[0]]
 

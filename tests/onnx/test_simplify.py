@@ -233,25 +233,50 @@ def test_cycles_are_refused_in_a_line() -> None:
             read(model)
 
 
-def test_sizes_are_followed_through_any_number_of_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is computed with the sizes of one layer tells those of the next without inference."""
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Return a list that grows by one entry with each inference of a network being simplified."""
     asked = list[None]()
 
-    def counted(model: ModelProto) -> ModelProto:
+    def count(model: ModelProto) -> ModelProto:
         asked.append(None)
         return with_shapes(model)
 
-    monkeypatch.setattr(edited, "with_shapes", counted)
+    monkeypatch.setattr(edited, "with_shapes", count)
+    return asked
+
+
+def test_sizes_are_followed_through_any_number_of_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is computed with the sizes of one layer tells those of the next without inference."""
+    asked = counted(monkeypatch)
     layers = " ".join(
         f"s{k} = Shape(x{k}) h{k} = Gather(s{k}, zero) d{k} = Div(h{k}, two) m{k} = Mod(h{k}, two) "
-        f"v{k} = Sub(d{k}, m{k}) c{k} = Concat<axis=0>(v{k}, rest) r{k} = Reshape(x{k}, c{k}) "
-        f"x{k + 1} = Relu(r{k})"
+        f"v{k} = Sub(d{k}, m{k}) f{k} = Cast<to=1>(v{k}) e{k} = Ceil(f{k}) i{k} = Cast<to=7>(e{k}) "
+        f"c{k} = Concat<axis=0>(i{k}, rest) r{k} = Reshape(x{k}, c{k}) x{k + 1} = Relu(r{k})"
         for k in range(6)
     )
     text = f"g (float[64,1] x) => (float[m,n] y) {{ x0 = Relu(x) {layers} y = Relu(x6) }}"
     given = {name: np.array(value) for name, value in (("zero", [0]), ("two", [2]), ("rest", [-1]))}
     left = simplified(network(text, given)).model.graph.node
     assert [node.op_type for node in left] == ["Relu", *["Reshape", "Relu"] * 6, "Relu"]
+    assert len(asked) <= 3
+
+
+def test_branches_are_followed_through_any_number_of_layers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The sizes of the branch that is taken tell which branch the next condition takes."""
+    asked = counted(monkeypatch)
+    layers = " ".join(
+        f"s{k} = Shape(x{k}) d{k} = Gather(s{k}, two) c{k} = Greater(d{k}, lim) "
+        f"q{k} = Squeeze(c{k}) x{k + 1} = If(q{k}) <"
+        f"then_branch = t () => (float[] a{k}) {{ a{k} = Pad(x{k}, less) }}, "
+        f"else_branch = e () => (float[] b{k}) {{ b{k} = Relu(x{k}) }}>"
+        for k in range(6)
+    )
+    text = f"g (float[1,4,9] x0) => (float[a,b,c] y) {{ {layers} y = Abs(x6) }}"
+    given = {"two": np.array([2]), "lim": np.array([6]), "less": np.array([0, 0, -1, 0, 0, 0])}
+    left = simplified(network(text, given)).model.graph.node
+    assert [node.op_type for node in left] == [*["Pad"] * 3, *["Relu"] * 3, "Abs"]
     assert len(asked) <= 3
 
 
