@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
@@ -9,7 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from layoutopt.base.errors import InputError, errors_at, needed
+from layoutopt.base.errors import InputError, SizeError, errors_at, needed
 from layoutopt.base.files import named, read_bytes, written
 from layoutopt.base.limits import require
 from layoutopt.conversion.shapes import onnx as onnx
@@ -159,10 +160,22 @@ def copied_except(message: Any, target: Any, *left_out: str) -> None:
 
 
 def copied(message: Message) -> Message:
-    """Return a copy of a protobuf message."""
+    """Return a copy of a protobuf message; raises ``SizeError`` if a network does not fit."""
+    if isinstance(message, onnx.ModelProto):
+        sizes = (len(x.raw_data) for x in message.graph.initializer)
+        require_copies(sizes, "copying the network")
     new: Any = type(message)()
     new.CopyFrom(message)
     return cast(Message, new)
+
+
+def require_copies(sizes: Iterable[int], what: str) -> None:
+    """Raise ``SizeError`` if tensors of so many bytes do not fit: protobuf would end the process.
+
+    The largest is there up to three times, while it is read or written.
+    """
+    every = list(sizes)
+    require(sum(every) + 2 * max(every, default=0), what)
 
 
 def set_items(field: Any, items: Iterable[Any]) -> None:
@@ -273,16 +286,25 @@ def load(path: str | Path) -> LoadedModel:
         files = frozenset({path.resolve(), *((path.parent / place).resolve() for place in places)})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of keys that say nothing to us
+            sizes = (_size_outside(tensor, path.parent) for tensor in outside)
+            require_copies(sizes, "reading the weights")
             for tensor in outside:
                 onnx.external_data_helper.load_external_data_for_tensor(tensor, str(path.parent))
                 tensor.ClearField("external_data")
                 tensor.data_location = tensor.DEFAULT
-    except MemoryError:
+    except (MemoryError, SizeError):
         raise
     except Exception as error:  # validation errors of its own, and those of the system
         reason = " ".join(str(error).split())
         raise InputError(f"its weights cannot be read ({reason})", file=str(path)) from None
     return LoadedModel(model, str(path), names, files)
+
+
+def _size_outside(tensor: onnx.TensorProto, folder: Path) -> int:
+    """Return how many bytes of a file in a folder are the data of a tensor."""
+    given = {str(entry.key): str(entry.value) for entry in tensor.external_data}
+    left = os.path.getsize(folder / given.get("location", "")) - int(given.get("offset", 0))
+    return min(left, int(given.get("length", left)))
 
 
 def _outside(model: onnx.ModelProto) -> list[onnx.TensorProto]:

@@ -18,7 +18,15 @@ from layoutopt.onnx.attributes import is_attribute, set_attribute
 from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import DOMAIN, LayoutFunctions
 from layoutopt.onnx.names import NetworkNames, rename
-from layoutopt.onnx.protobuf import all_nodes, bodies, copied_except, names_read, onnx, set_items
+from layoutopt.onnx.protobuf import (
+    all_nodes,
+    bodies,
+    copied_except,
+    names_read,
+    onnx,
+    require_copies,
+    set_items,
+)
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import UNSQUEEZED, in_names, input_names, set_shape, typed
@@ -347,10 +355,12 @@ class _Writer:
                 target.initializer[-1].name = name
         unread = {x.name for x in proto.initializer} - names_read(proto.node)
         read |= unread - {value.name for value in proto.output}
-        for tensor in proto.initializer:
-            if tensor.name in read:
-                target.initializer.append(own.get(tensor.name, tensor))
-                target.initializer[-1].name = tensor.name
+        kept = [x for x in proto.initializer if x.name in read]
+        sizes = (len(own.get(x.name, x).raw_data) for x in kept)
+        require_copies(sizes, "writing the new network")
+        for tensor in kept:
+            target.initializer.append(own.get(tensor.name, tensor))
+            target.initializer[-1].name = tensor.name
         for name in self.conversion.relaid:
             here = self.conversion.graph.tensors[name].scope == scope
             if here and self.new.get(name, name) in read:

@@ -6,7 +6,9 @@ import json
 import resource
 from pathlib import Path
 
+import onnx
 import pytest
+from onnx import NodeProto, TensorProto, helper
 
 from layoutopt import Graph, write_instance
 from layoutopt.generate.random_graphs import random_graph
@@ -86,6 +88,30 @@ def test_a_search_that_takes_all_memory_leaves_its_incumbent(tmp_path: Path) -> 
     assert found.code == 0, found.err
     document = json.loads(found.out)
     assert (document["status"], document["score"], document["bound"]) == ("optimal", 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("limit", "what"), [("256M", "reading the weights"), ("320M", "writing the new network")]
+)
+def test_weights_that_do_not_fit_are_refused(limit: str, what: str, tmp_path: Path) -> None:
+    """Protobuf ends the process where it gets no memory, so that it is asked for in advance."""
+    size, count, nodes, weights = 2048, 4, list[NodeProto](), list[TensorProto]()
+    length = 4 * size**2
+    for k in range(count):
+        weights.append(TensorProto(name=f"w{k}", data_type=1, dims=[size, size], data_location=1))
+        place = ("location", "w"), ("offset", k * length), ("length", length)
+        for key, value in place:
+            weights[k].external_data.add(key=key, value=str(value))
+        nodes.append(helper.make_node("MatMul", [f"x{k}", f"w{k}"], [f"x{k + 1}"]))
+    ends = [helper.make_tensor_value_info(f"x{k}", 1, ["n", size]) for k in (0, count)]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    onnx.save(helper.make_model(graph, ir_version=8), tmp_path / "a.onnx")
+    with (tmp_path / "w").open("wb") as file:
+        file.truncate(count * length)
+    words = "convert", "a.onnx", "-o", "b.onnx", "--quiet", "--memory-limit", limit
+    found = ran(*words, cwd=tmp_path)
+    assert (found.code, len(found.err.splitlines())) == (2, 1)
+    assert f"a.onnx: {what} needs about 0.0938 GiB; the memory limit leaves" in found.err
 
 
 def test_labels_are_written_without_memory_for_a_hash(
