@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -372,6 +372,13 @@ def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
+def fits_file(model: onnx.ModelProto) -> bool:
+    """Return whether one file can hold a network with all its weights."""
+    with suppress(InputError):
+        return bool(next(_parts(model, "")))
+    return False
+
+
 def proto_bytes(model: onnx.ModelProto, path: str | Path) -> bytes:
     """Return the bytes of a network's file, with all weights in it."""
     return b"".join(_parts(model, path))
@@ -391,7 +398,7 @@ def _parts(model: onnx.ModelProto, path: str | Path) -> Iterator[bytes]:
     size = len(start) + sum(map(len, heads)) + sum(sizes)
     begin = plain.SerializeToString() + _head(plain.GRAPH_FIELD_NUMBER, size) + start
     if len(begin) - len(start) + size > LARGEST:
-        reason = "is larger than the 2 GiB that one file can hold; keep weights beside the network"
+        reason = "is larger than the 2 GiB that one file can hold; save it with weights beside it"
         raise InputError(reason, file=str(path))
     yield begin
     for head, tensor in zip(heads, weights, strict=True):

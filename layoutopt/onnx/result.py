@@ -20,10 +20,10 @@ from layoutopt.base.numbers import counted, ratio, seconds
 from layoutopt.base.result import Status
 from layoutopt.base.table import Part, Shown, Table, Words
 from layoutopt.conversion.result import NO_TRANSFORMS, Conversion, Remaining, Tally, first_gap
-from layoutopt.onnx.protobuf import LoadedModel, onnx, write_proto
+from layoutopt.onnx.protobuf import LoadedModel, fits_file, onnx, write_proto
 
 BESIDE = 1024
-"""New weights of so many bytes are kept beside the network, if others are."""
+"""New weights of so many bytes are kept beside the network, if others are or one file is full."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -187,9 +187,11 @@ class ConversionResult(Shown):
         freed = ", ".join(f"{name} {axes}" for name, axes in self.conversion.freed.items())
         if freed:
             yield printable(f"inputs and outputs permuted, as by numpy.transpose: {freed}")
+        if not self.source.outside and self._outside():
+            yield "weights are saved in a file beside the model, as one file cannot hold 2 GiB"
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the network, whole or not at all; weights beside it if they were.
+        """Write the network, whole or not at all; weights beside it if they were, or must be.
 
         Parameters
         ----------
@@ -208,12 +210,15 @@ class ConversionResult(Shown):
         write_proto(self.model, path, self._outside(), overwrite=overwrite)
 
     def _outside(self) -> set[str]:
-        """Return which weights go beside the network: those that did, and large new ones."""
+        """Return which weights go beside the network: those that did, and large new ones.
+
+        All large ones do if one file cannot hold them.
+        """
+        large = {x.name for x in self.model.graph.initializer if len(x.raw_data) >= BESIDE}
         if not self.source.outside:
-            return set()
+            return set() if fits_file(self.model) else large
         own = {x.name for x in self.source.model.graph.initializer}
-        new = (x for x in self.model.graph.initializer if x.name not in own)
-        return {*self.source.outside, *(x.name for x in new if len(x.raw_data) >= BESIDE)}
+        return {*self.source.outside, *(large - own)}
 
 
 def _amount(objective: str, value: int) -> str:

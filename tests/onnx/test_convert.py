@@ -279,6 +279,19 @@ def outside(tmp_path: Path) -> Path:
     return path
 
 
+def test_weights_are_beside_a_network_that_one_file_cannot_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were inside of it, but copies in other layouts make it too large."""
+    monkeypatch.setattr("layoutopt.onnx.protobuf.LARGEST", 12_000)
+    result = layoutopt.convert(model())
+    assert "weights are saved in a file beside the model" in result.summary()
+    result.save(tmp_path / "out.onnx")
+    small, large = (tmp_path / name for name in ("out.onnx", "out.onnx.data"))
+    assert small.stat().st_size <= 12_000 < large.stat().st_size
+    assert Outputs(model()).difference(onnx.load(small)) < 1e-5
+
+
 def test_weights_that_were_beside_the_network_are_again(outside: Path, tmp_path: Path) -> None:
     """Old and re-laid weights are in the new file, each at its place; small ones are inside."""
     result = layoutopt.convert(outside)
