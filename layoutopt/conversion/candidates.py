@@ -8,9 +8,10 @@ Of use are
 
 - the families of all orders in which tensors are written, or required;
 - other families whose place no useful one can take.  It can if in it, too, run the ops of the other
-  that cannot run in every order, and if each op takes and gives useful orders in the places of
-  the other's where these join nothing.  Of each value an order has one other in its place, whatever
-  family it is of, and a useful order has itself.
+  that cannot run in every order, if each op takes and gives useful orders in the places of the
+  other's where these join nothing, and if views lead to useful orders wherever the other's do, but
+  for the order of parts that are side by side, in which products take and give them.  Of each value
+  an order has one other in its place, whatever family it is of, and a useful order has itself.
 
 Orders with parts come from ops that are required in blocks, from views of axes that are not side by
 side, and from what follows on these.
@@ -329,15 +330,17 @@ class _Closing(JoinedModes):
                 for need in self.telling(member):
                     if need not in needs:
                         needs.add(need)
-                        views = self.viewed(need)
-                        told |= views.keys()
-                        behind.update(*views.values())
                         new = [other for other in self.joined(need) if other in left]
                         members += dict.fromkeys(new)
                         for other in new:
                             left.pop(other, None)
-            told |= {at for at, _ in members if at in partial}
             marks = self.marks(members)
+            needs.update(need for rows in marks.values() for row in rows for need in row)
+            for need in needs:
+                views = self.viewed(need)
+                told |= views.keys()
+                behind.update(*views.values())
+            told |= {at for at, _ in members if at in partial}
             found.append(ModeFamily(tuple(members), frozenset(told), frozenset(behind), marks))
         return found
 

@@ -25,7 +25,7 @@ from layoutopt.conversion.rules.op import (
     Shape,
 )
 from layoutopt.conversion.rules.operator import Category, RemapError, Remapped, unpermuted
-from layoutopt.conversion.rules.products import GEMM_TYPES, permuted_equation
+from layoutopt.conversion.rules.products import permuted_equation
 from layoutopt.conversion.rules.registry import category_of, is_unlettered, operator_of, remap
 from layoutopt.conversion.rules.views import flatten_groups, reshape_groups, reshape_sizes
 from layoutopt.layout.factors import (
@@ -610,11 +610,8 @@ def _batches(op: Op, slot: int, order: Order) -> Iterator[Mode]:
 
     The batch is what stands before the axis that is summed over, in an order of one operand; what
     stands behind it are columns.  So it is in the result.  These are axes, or parts of one, that
-    the other operand does not have.  The axes of the matrix may come in parts that are side by
-    side.  A Gemm becomes a MatMul, behind which its bias is added.  A MatMul, where nothing is
-    before or behind the axis that is summed over, or its place in the result, may be a Gemm too:
-    all other axes are joined to rows, which come first in the operand and last in the result, or
-    the other way round.
+    the other operand does not have, but for a batch of size 1.  The axes of the matrix may come in
+    parts that are side by side.  A Gemm becomes a MatMul, behind which its bias is added.
     """
     letters, count = _letters(op) or {}, len(op.inputs)
     shapes = [shape or () for shape in op.shapes]
@@ -627,17 +624,15 @@ def _batches(op: Op, slot: int, order: Order) -> Iterator[Mode]:
             continue
         found = [names[slot][axis_of(item)] for item in order]
         middle = kept if slot == count else "k"
-        at = found.index(middle) if middle in found else -1
+        at = found.index(middle) if middle in found[:-1] else -1
         last = at + found.count(middle)
         is_open = _is_open(shapes[batch]) or _is_open(shapes[count])
-        if at < 0 or is_open or {*found[at:last]} != {middle}:
+        if at < 0 or is_open or {*found[at:last]} != {middle} or last == len(found):
             continue
         sizes = {shapes[n][own.index(middle)] for n, own in names.items() if middle in own} - {1}
         if last > at + 1 and (len(sizes) > 1 or None in sizes):
             continue  # of sizes that are not known to be equal, one may be 1
-        batched: list[Form | None] = [None] * (count + 1)
-        joined: list[Form | None] = [None] * (count + 1)
-        first = (at == 0) == (slot == batch)  # whether the tensor's rows come last in a Gemm
+        forms: list[Form | None] = [None] * (count + 1)
         for n, own in names.items():
             axes = {name: axis for axis, name in enumerate(own) if shapes[n][axis] != 1}
             new = {axis: axes[name] for axis, name in enumerate(names[slot]) if name in axes}
@@ -647,33 +642,12 @@ def _batches(op: Op, slot: int, order: Order) -> Iterator[Mode]:
             )
             dims: dict[str, FormDim] = {**axes, middle: dim_of(parts, shapes[n])}
             centre = dims.get("k" if n == batch else kept, -1)
-            batched[n] = (*front, centre, dim_of(back, shapes[n])) if axes else None
-            pair = centre, dim_of((*front, *back), shapes[n])
-            joined[n] = pair if first == (n == batch) else pair[::-1]
+            forms[n] = (*front, centre, dim_of(back, shapes[n])) if axes else None
             if n == matrix:
-                batched[n] = joined[n] = dims[kept], dims["k"]
-        every = len(found)
-        if last < every:
-            mode = mode_of(op, {}, batched)
-            operands = (matrix, batch, 2) if op.has(2) else (matrix, batch)
-            yield replace(mode, operands=operands, type="MatMul" if op.type == "Gemm" else "")
-        fits = op.type == "MatMul" and op.element_type in GEMM_TYPES
-        if fits and (at == 0) != (last == every):
-            yield from _joined(op, joined, (batch, matrix) if first else (matrix, batch), matrix)
-
-
-def _joined(
-    op: Op, forms: list[Form | None], operands: tuple[int, int], matrix: int
-) -> Iterator[Mode]:
-    """Yield a MatMul as a Gemm of forms, in which the matrix may be transposed."""
-    for turned in (0, 1):
-        own = forms[matrix] or ()
-        every = [own[::-1] if turned and n == matrix else form for n, form in enumerate(forms)]
-        if operands[0] == matrix:
-            flags = {"transA": turned, "transB": 1}
-        else:
-            flags = {"transA": 1, "transB": 1 - turned}
-        yield replace(mode_of(op, flags, every), operands=operands, type="Gemm")
+                forms[n] = dims[kept], dims["k"]
+        mode = mode_of(op, {}, forms)
+        operands = (matrix, batch, 2) if op.has(2) else (matrix, batch)
+        yield replace(mode, operands=operands, type="MatMul" if op.type == "Gemm" else "")
 
 
 def _is_open(shape: Shape) -> bool:
