@@ -261,18 +261,19 @@ def _worth(work: Work, labels: list[int] | None) -> int | None:
 def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Approach the linear relaxation by dual ascent, unless it is solved, and go on.
 
-    Where time is limited there is a labelling before that, unless haste leads into a dead end.
+    There is a labelling before that, unless haste leads into a dead end.
     """
-    hasty = None
-    if limits.left < inf and _better(part, start) is None:
-        hasty = construct(part, limits.within(0))
-    start = start if hasty is None else descend(part, hasty)
+    hasty = None if _better(part, start) else construct(part, limits.within(0))
+    best, bound = start if hasty is None else descend(part, hasty), part.bound()
+    if not FoundLabels(best, bound).proved(part):
+        best = _better(part, best, _unpaid(part, limits))
+    if FoundLabels(best, bound).proved(part):
+        return FoundLabels(best, bound)
     small = part.cells() <= CELLS
-    if small and (found := _relaxed(part, limits, start)) is not None:
+    if small and (found := _relaxed(part, limits, best)) is not None:
         return found
     from layoutopt.network.ascent import PricedRows, RowAscent
 
-    best = _better(part, start)
     begun = time.monotonic()
 
     def offer(labels: list[int]) -> float:
@@ -293,6 +294,23 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     if worth < inf and ascent.bound - least < USEFUL * (worth - least):
         return _solve_part(part, limits, best, 2)
     return _continue(part, ascent.relaxed().messages, best, limits, 2 if small else 1)
+
+
+def _unpaid(part: Work, limits: Limits) -> list[int] | None:
+    """Search for a labelling that costs no more than the bound; ``None`` if none is found.
+
+    The search is short where there are costs; without any a relaxation would prove nothing.
+    """
+    if not part.size():
+        return solve_parts(part.copy(), limits, None, 3).labels
+    if part.cells() > MOST_CELLS:  # search fails on larger ones
+        return None
+    allowed, turn = part.copy(), limits.silent().within(IMPROVED * limits.left).turn(SHORT)
+    try:
+        forbid(allowed, part.bound())
+        return solve_parts(allowed, turn, None, 3).labels
+    except Infeasible:
+        return None
 
 
 def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:

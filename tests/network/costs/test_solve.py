@@ -285,6 +285,24 @@ def test_branching_needs_no_programme(monkeypatch: pytest.MonkeyPatch, stage: in
 
 
 @pytest.mark.usefixtures("unreduced")
+@pytest.mark.parametrize(("other", "clash"), [(0, None), (1, None), (1, 9)])
+def test_labels_that_cost_the_bound_need_no_relaxation(
+    monkeypatch: pytest.MonkeyPatch, other: int, clash: int | None
+) -> None:
+    """A short search finds them where haste leads into a dead end; nothing else may be left.
+
+    Labels 1 cost nothing; where all nodes agree on labels 0, the last two clash.
+    """
+    monkeypatch.setattr(solve, "relax", None)
+    agree = [[0, clash], [clash, 0]]
+    last = [[clash, other], [other, 0]]
+    part = opened(stated([[0, 0]] * 3, [(0, 1, agree), (0, 2, agree), (1, 2, last)]))
+    assert part is not None
+    assert (construct(part, Limits(deadline=0.0)) is None) == (clash is None)
+    assert solve_parts(part, Limits(), None) == FoundLabels([1, 1, 1], 0)
+
+
+@pytest.mark.usefixtures("unreduced")
 def test_without_memory_there_is_no_branching(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solve, "available_memory", lambda: 2**20)
     monkeypatch.setattr(solve, "branch_and_bound", None)
