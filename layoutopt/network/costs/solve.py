@@ -145,6 +145,12 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
     parts that are not easy.  Raises ``Infeasible`` if no labelling is allowed.
     """
     reduce(work, limits)
+    if work.size() >= LARGEST and not limits.over:
+        level(work)
+        known = _better(work, start, construct(work, limits))
+        if known is not None:
+            forbid(work, int(work.value(known)))
+            reduce(work, limits)
     labels = [0] * len(work.costs)
     whole, over, bound = True, False, work.constant + work.below
     hard = []

@@ -363,6 +363,15 @@ def test_numbers_of_any_size(wide: int) -> None:
     assert solve.ROUNDED // 2 <= odd.size() < solve.LARGEST
 
 
+@pytest.mark.usefixtures("unreduced")
+def test_costs_that_no_good_labelling_pays_may_be_of_any_size() -> None:
+    """They are forbidden, so that the others fit 64 bits."""
+    table = [[3, 10**25, 5], [10**25, 1, 4], [2, 10**30, 10**25]]
+    problem = stated([[0, 1, 2**40]] * 3, [(0, 1, table), (1, 2, table), (0, 2, table)])
+    answer = solve_pbqp(problem)
+    assert answer.objective == answer.bound == optimum(problem)
+
+
 # Limits, starts and answers
 
 
