@@ -100,6 +100,9 @@ TURN, LONGER, SHORT = 0.25, 4.0, 0.5
 """Effort of the first turn of each search, see ``Limits.turn``, how much longer the next is, and
 the effort of a short search."""
 
+MORE = 1.2
+"""CP-SAT has longer turns than branching on fewer variables than so many for each label."""
+
 STEPS = 8 * 10**6  # steps of branching for an effort of 1
 
 TIGHTENED = 3.0
@@ -427,7 +430,10 @@ def rebuild(work: Work, labels: list[int], limits: Limits) -> list[int]:
 
 
 def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
-    """Search by branching and CP-SAT in turns, if there is time to write a programme."""
+    """Search by branching and CP-SAT in turns, if there is time to write a programme.
+
+    CP-SAT has longer ones where most tables only forbid pairs of labels, as in graph colouring.
+    """
     limits.report("search", _worth(part, start), part.bound())
     if limits.left < WRITING * part.cells():
         return FoundLabels(_better(part, start), part.bound())
@@ -437,6 +443,8 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     small, unit = coarse(written.given.programme)
     free = available_memory()
     effort, branches = TURN, limits.counted > TURN and (free is None or free > BRANCHING)
+    few = len(small.upper) < MORE * written.given.first[-1]  # variables of pairs
+    longer = LONGER if few else 1
     while True:  # where there is no branching, CP-SAT has a single turn without end
         turn, found = limits, None
         if branches:
@@ -445,7 +453,7 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
             best, bound = _better(part, best, found.labels), max(bound, found.bound)
             if limits.over or FoundLabels(best, bound).proved(part):
                 return FoundLabels(best, bound)
-            turn = limits.turn(effort)
+            turn = limits.turn(effort * longer)
         last = turn.counted == limits.counted
         answer = solve_programme(small, turn, written.point(best), found=written.told(limits, unit))
         if answer.infeasible:
