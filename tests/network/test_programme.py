@@ -157,6 +157,20 @@ def test_its_own_limit_of_time_is_the_later_one(monkeypatch: pytest.MonkeyPatch)
     assert seen[0] > 4
 
 
+def test_small_programmes_take_little_effort() -> None:
+    """A knapsack of 200 items: the first subsolver alone proves it in a small part of a turn."""
+    draw = np.random.default_rng(7)
+    sizes = draw.integers(1, 10**6, 200)
+    to = ProgrammeWriter()
+    x = to.block(sizes + draw.integers(-(10**5), 10**5, 200))
+    to.row(x.tolist(), sizes.tolist(), high=int(sizes.sum()) // 2)
+    given, limits = to.finished(), Limits().turn(1.0)
+    found = cpsat.solve(given, limits)
+    assert found.values is not None
+    assert found.bound == given.value(found.values)
+    assert limits.counted > 0.9
+
+
 def test_relaxation() -> None:
     """Prices of rows prove the relaxation's optimum: no point is worth more; more rows bind."""
     for seed in range(SEEDS):

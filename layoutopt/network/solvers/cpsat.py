@@ -1,12 +1,14 @@
 """CP-SAT: the only place that calls it.  Where it is not installed, HiGHS does its work.
 
 The model is written straight into the protocol buffer; the expression layer takes a hundred
-times as long.  Two complementary subsolvers beat the default portfolio on few cores, which
-ignores the linear relaxation there.
+times as long.  Its default subsolver has a short turn alone, which proves many small programmes.
+Two complementary subsolvers follow: on few cores they beat the default portfolio, which ignores
+the linear relaxation there.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
@@ -18,6 +20,8 @@ from layoutopt.base.errors import OptionError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.programme import OPEN, Found, Programme, ProgrammeResult
+
+ALONE = 0.05  # effort of the first turn, of the default subsolver alone
 
 LATEST = 5.0
 """Seconds after the deadline when a search ends that did not stop when it was asked to."""
@@ -81,24 +85,31 @@ def solve(
         told = np.flatnonzero(start >= 0)
         model.proto.solution_hint.vars.extend(told.tolist())
         model.proto.solution_hint.values.extend(start[told].tolist())
-    solver = cp_model.CpSolver()
-    _configure(solver.parameters, limits, gap)
-    watch = Watch()
-    if found is not None:
-        solver.best_bound_callback = lambda bound: tell(None, bound)
-    status = run_stoppable(lambda: solver.solve(model, watch), solver.stop_search, limits)
-    if failed:
-        raise failed[0]
-    if status == cp_model.MODEL_INVALID:
-        raise SolverError(f"CP-SAT refused the model: {model.validate()}")
-    if status == cp_model.INFEASIBLE:
-        return ProgrammeResult(infeasible=True)
-    response = solver.response_proto
-    limits.spend(response.deterministic_time)
-    bound = -int(response.inner_objective_lower_bound)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return ProgrammeResult(bound=bound if bound else None)  # 0 is what it says at first
-    return ProgrammeResult(np.array(response.solution, np.int64), bound)
+    points, bounds = list[IntArray](), list[int]()
+    for turn, alone in (limits.turn(ALONE), True), (limits, False):
+        solver = cp_model.CpSolver()
+        _configure(solver.parameters, turn, gap, alone=alone)
+        if found is not None:
+            solver.best_bound_callback = lambda bound: tell(None, bound)
+        search = partial(solver.solve, model, Watch())
+        status = run_stoppable(search, solver.stop_search, turn)
+        if failed:
+            raise failed[0]
+        if status == cp_model.MODEL_INVALID:
+            raise SolverError(f"CP-SAT refused the model: {model.validate()}")
+        if status == cp_model.INFEASIBLE:
+            return ProgrammeResult(infeasible=True)
+        response = solver.response_proto
+        limits.spend(response.deterministic_time)
+        bound = -int(response.inner_objective_lower_bound)
+        solved = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        if solved:
+            points.append(np.array(response.solution, np.int64))
+        if solved or bound:  # 0 is what it says at first
+            bounds.append(bound)
+        if status == cp_model.OPTIMAL or limits.over:
+            break
+    return ProgrammeResult(max(points, key=given.value, default=None), min(bounds, default=None))
 
 
 def _cp_model() -> Any:
@@ -111,11 +122,13 @@ def _cp_model() -> Any:
     return cp_model
 
 
-def _configure(parameters: Any, limits: Limits, gap: float) -> None:
-    parameters.num_workers = 2
-    parameters.subsolvers.extend(["max_lp", "no_lp"])
-    # Both take turns in one thread, which makes runs repeatable.
-    parameters.interleave_search = limits.workers < 2
+def _configure(parameters: Any, limits: Limits, gap: float, *, alone: bool) -> None:
+    parameters.num_workers = 1
+    if not alone:
+        parameters.num_workers = 2
+        parameters.subsolvers.extend(["max_lp", "no_lp"])
+        # Both take turns in one thread, which makes runs repeatable.
+        parameters.interleave_search = limits.workers < 2
     parameters.random_seed = limits.seed % 2**31
     parameters.catch_sigint_signal = False
     parameters.relative_gap_limit = gap
