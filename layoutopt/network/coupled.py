@@ -159,26 +159,32 @@ class _Solver:
     def take_any(self) -> None:
         """Take any allowed labelling: the cheapest labels, those that use least, or an ascent's.
 
-        None of these looks at tables.
+        The ascent looks at tables first, and does not where that takes long or finds none.
         """
         work, rows = self.reduced
         cheapest = [0] * len(work.costs)
         for node in work.left():
-            work.near[node] = {}
             cheapest[node] = min(work.labels(node), key=work.costs[node].__getitem__)
         self.take_restored(work, cheapest)
-        if self.best is not None:
-            return
-        with suppress(OverflowError):
-            ascent = RowAscent(work, rows.one_sided(work), Unlimited())
+        for laying_out in Limits(time.monotonic() + ANY), Unlimited():
+            if self.best is None:
+                with suppress(OverflowError, TimeoutError):
+                    self._take_ascended(RowAscent(work, rows.one_sided(work), laying_out))
+            for node in work.left():
+                work.near[node] = {}
 
-            def offer(labels: list[int]) -> float:
-                self.take_restored(work, labels)
-                return inf if self.best is None else -inf  # it ends with the first one
+    def _take_ascended(self, ascent: RowAscent) -> None:
+        """Take any allowed labelling of what an ascent finds in short time."""
 
-            limits = Limits(time.monotonic() + ANY)
-            if offer(ascent.least_used(limits)) == inf:
-                ascent.run(limits, offer, inf, ANY_STEPS)
+        def offer(labels: list[int]) -> float:
+            self.take_restored(ascent.work, labels)
+            return inf if self.best is None else -inf  # it ends with the first one
+
+        limits = Limits(time.monotonic() + ANY)
+        for given in limits, Limits(0.0):  # improved, which may break what is left out; or not
+            if offer(ascent.least_used(given)) < inf:
+                return
+        ascent.run(limits, offer, inf, ANY_STEPS)
 
     def run(self) -> int:
         """Solve the network, and return a bound.

@@ -132,6 +132,26 @@ def test_cheapest_or_least_used_labels_are_an_answer_when_time_is_up(
     assert (found.status, found.choice.tolist()) == ("feasible", [label] * 6)
 
 
+def test_labels_that_use_nothing_are_an_answer_when_time_is_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Registers, of which neighbours must not share one, and memory, which no row counts."""
+    monkeypatch.setattr("layoutopt.network.coupled._Solver._search", lambda *_: 0)
+    draws, net = random.Random(3), CostNetwork()
+    labels = net.domain(4)
+    every = [net.node(f"n{k}", labels, [0, 0, 0, draws.randint(1, 9)]) for k in range(40)]
+    apart = [[None if i == j < 3 else 0 for j in range(4)] for i in range(4)]
+    for u, v in combinations(every, 2):
+        if draws.random() < 0.4:
+            net.table(u, v, apart)
+    net.row({(node, i): draws.randint(1, 9) for node in every for i in range(3)}, high=60)
+    network = net.build()
+    for limit in (None, 0):
+        found = solve(network, time_limit=limit)
+        assert found.cost is not None
+        assert not network.fault(found.choice)
+
+
 def test_costs_beyond_those_of_missing_labels_are_an_answer_when_time_is_up() -> None:
     """Nodes of three labels stand beside a fourth place, whose cost is less than theirs."""
     net = CostNetwork()
