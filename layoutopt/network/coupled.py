@@ -291,8 +291,10 @@ class _Solver:
             return None
         linear = most is None and work.cells() <= CELLS
         if linear:
-            found = self._relaxed(work, single)
-        else:
+            short = limits.within(SHARE * limits.left)
+            found = self._relaxed(work, single, short)
+            linear = found is not None or not short.over
+        if not linear:
             found = self._ascend(work, single, limits, begin, most)
         if found is None:
             return None
@@ -327,14 +329,14 @@ class _Solver:
             forbid_too(work, tight)
         return PriceBound(bound, single, found.prices, sent, shares)
 
-    def _relaxed(self, work: Work, single: PricedRows) -> Relaxed | None:
+    def _relaxed(self, work: Work, single: PricedRows, limits: Limits) -> Relaxed | None:
         """Solve the linear relaxation, each row divided by its limit."""
         written = write(work)
         scaled = [
             ({k: x / max(room, 1) for k, x in own.items()}, min(room, 1.0))
             for room, own in zip(single.room, by_columns(written, single), strict=True)
         ]
-        found = relax(written.given, self.limits.within(SHARE * self.limits.left), scaled)
+        found = relax(written.given, limits, scaled)
         if found is None:
             return None
         prices = zip(found.prices, single.room, strict=True)
@@ -582,11 +584,16 @@ def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, f
         for u in order:
             if trial.gone[u] or solver.limits.over:
                 continue
+            undecided = max(shares[u].values(), default=0.0) < PRICED
+            if undecided:
+                apply(trial, Unlimited(), rows.narrow(trial))
+            if trial.gone[u]:
+                continue
             own = trial.labels(u)
             best = max(own, key=lambda i: (shares[u].get(i, 0.0), -trial.costs[u][i]))
             trial.keep(u, best)
-            if shares[u].get(best, 0.0) < PRICED:
-                apply(trial, Unlimited(), [u, *rows.narrow(trial)])
+            if undecided:
+                apply(trial, Unlimited(), [u])
         rows.narrow(trial)
         apply(trial, Unlimited(), trial.left())
     except Infeasible:

@@ -214,6 +214,43 @@ def test_branching_goes_on_while_it_halves_the_gap(monkeypatch: pytest.MonkeyPat
     assert turns == ["branching"] * 3 + ["programme", "branching", "programme"]
 
 
+def knapsack(items: int) -> Network:
+    """Return a network with one row, whose relaxation divides one item."""
+    net = CostNetwork()
+    for k in range(items):
+        net.node(f"n{k}", net.domain(2), [0, -(k * 7919 % 1009)])
+    net.row({(f"n{k}", 1): k * 104729 % 997 + 1 for k in range(items)}, high=items * 100)
+    return net.build()
+
+
+def test_relaxed_solutions_round_to_labellings_that_keep_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Labels of undecided nodes that do not fit any more are left out before one is taken."""
+    monkeypatch.setattr("layoutopt.network.coupled._Solver._decide", lambda *given: given[3])
+    for items in (100, 200, 300):
+        found = solve(knapsack(items))
+        assert found.cost is not None
+        assert found.least is not None
+        assert found.least <= found.cost <= 0.98 * found.least
+
+
+def test_dual_ascent_goes_on_where_the_relaxation_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise there would be no bound but that of costs alone."""
+
+    def late(_: object, limits: Limits, __: object) -> None:
+        object.__setattr__(limits, "deadline", 0.0)
+
+    monkeypatch.setattr(coupling, "relax", late)
+    monkeypatch.setattr("layoutopt.network.coupled._Solver._decide", lambda *given: given[3])
+    found = solve(knapsack(200))
+    assert found.cost is not None
+    assert found.least is not None
+    assert 1.1 * found.cost <= found.least <= found.cost
+
+
 def test_no_time_gives_any_answer_and_no_error() -> None:
     """A limit that is over before anything is done ends with what is given or found soon."""
     network = drawn(1)
