@@ -11,8 +11,9 @@ where the right side is a network without rows, whose bound counts.  Multipliers
 whole multiples of one fraction, so the bound is exact whatever the relaxation's rounding was.
 What costs more than the best labelling under these prices is forbidden, and a search decides what
 is left: CP-SAT and HiGHS, where what is left is small enough for them, in turns with branching,
-which prices each branch anew.  In large networks parts are solved in between while all other nodes
-keep their labels.  The module is long, as branch and bound serves nothing but these turns.
+which prices each branch anew.  In between parts are solved while all other nodes keep their labels:
+in large networks from the first turn on, else from the second one.  The module is long, as branch
+and bound serves nothing but these turns.
 """
 
 from __future__ import annotations
@@ -373,8 +374,9 @@ class _Solver:
         """Search what is left in turns of doubling effort; return the better bound.
 
         CP-SAT, where it is installed, HiGHS and branching take turns; branching takes another one
-        as long as each halves the gap.  Where programmes would be too large, parts are solved
-        instead, and branching takes one turn.
+        as long as each halves the gap.  Parts are solved before each turn but the first.  Where
+        programmes would be too large, they are solved before that, too, and branching takes one
+        turn each.
         """
         self.limits.report("search", self.worth, bound)
         large = work.cells() > SEARCHED
@@ -384,7 +386,7 @@ class _Solver:
             self.log = work.log
         effort = REBUILT if large else TURN
         while not self.close(bound):
-            if large:
+            if effort > TURN:
                 self._rebuild(self.limits.turn(effort))
             if stated is not None and not self.ascended:
                 bound = self._search_programme(work, *stated, bound, effort)

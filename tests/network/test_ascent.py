@@ -192,7 +192,10 @@ def test_branches_close_what_prices_leave_open(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_branching_goes_on_while_it_halves_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programmes have their turn after the first one of branching that closes less than half."""
+    """Programmes have their turn after the first one of branching that closes less than half.
+
+    What that leaves open is searched part by part, too.
+    """
     for name, value in {"SMALL": 0, "CELLS": -1}.items():
         monkeypatch.setattr(coupling, name, value)
     gaps, turns = [0, 1, 1, 2], list[str]()
@@ -209,9 +212,11 @@ def test_branching_goes_on_while_it_halves_the_gap(monkeypatch: pytest.MonkeyPat
         return given[4]
 
     monkeypatch.setattr(coupling.Branching, "run", branch)
-    monkeypatch.setattr("layoutopt.network.coupled._Solver._search_programme", search)
+    solver = "layoutopt.network.coupled._Solver."
+    monkeypatch.setattr(solver + "_search_programme", search)
+    monkeypatch.setattr(solver + "_rebuild", lambda *_: turns.append("parts"))
     solve(drawn(0, nodes=14, labels=4))
-    assert turns == ["branching"] * 3 + ["programme", "branching", "programme"]
+    assert turns == ["branching"] * 3 + ["programme", "parts", "branching", "programme"]
 
 
 def knapsack(items: int) -> Network:
