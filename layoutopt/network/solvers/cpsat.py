@@ -8,6 +8,7 @@ the linear relaxation there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
@@ -62,16 +63,7 @@ def solve(
     model.
     """
     cp_model = _cp_model()
-
-    failed: list[BaseException] = []
-
-    def tell(value: int | None, bound: float) -> None:
-        try:
-            if found is not None and not failed:
-                found(value, int(-bound))
-        except BaseException as error:  # CP-SAT would abort the process
-            failed.append(error)
-            limits.interrupt.set()
+    tell, failed = _teller(found, limits)
 
     class Watch(cp_model.CpSolverSolutionCallback):  # type: ignore[misc,name-defined]
         def on_solution_callback(self) -> None:
@@ -110,6 +102,23 @@ def solve(
         if status == cp_model.OPTIMAL or limits.over:
             break
     return ProgrammeResult(max(points, key=given.value, default=None), min(bounds, default=None))
+
+
+def _teller(
+    found: Found | None, limits: Limits
+) -> tuple[Callable[[int | None, float], None], list[BaseException]]:
+    """Return a function that tells what is found, and its errors; the first ends the search."""
+    failed: list[BaseException] = []
+
+    def tell(value: int | None, bound: float) -> None:
+        try:
+            if found is not None and not failed:
+                found(value, int(-bound))
+        except BaseException as error:  # CP-SAT would abort the process
+            failed.append(error)
+            limits.interrupt.set()
+
+    return tell, failed
 
 
 def _cp_model() -> Any:
