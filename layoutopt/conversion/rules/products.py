@@ -160,8 +160,8 @@ def matrix_products(op: Op) -> Iterator[Remapped]:
 
     The batch of a MatMul, if it has any, is of size 1: its axes are left out.
     """
-    shapes = op.shape(0), op.shape(1)
-    plain = all(shape and len(shape) > 1 and {*shape[:-2]} <= {1} for shape in shapes)
+    shapes = op.shape(0) or (), op.shape(1) or ()
+    plain = all(len(shape) > 1 and {*shape[:-2]} <= {1} and 0 not in shape for shape in shapes)
     if op.type != "MatMul" or (plain and op.element_type in GEMM_TYPES):
         left, right = op.integer("transA", 0), op.integer("transB", 0)
         for a, b, result in product((0, 1), repeat=3):
