@@ -574,7 +574,8 @@ def forbid_too(work: Work, tight: Work) -> None:
         if any(inf in row for row in other):
             rows = zip(table, other, strict=True)
             both = (zip(*pair, strict=True) for pair in rows)
-            work.put(u, v, tuple(tuple([inf if b == inf else a for a, b in row]) for row in both))
+            never = work.never
+            work.put(u, v, tuple(tuple([never if b == inf else a for a, b in row]) for row in both))
             work.shrunk.update((u, v))
 
 

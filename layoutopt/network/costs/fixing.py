@@ -72,4 +72,5 @@ def forbid(work: Work, worth: int) -> None:
                 work.forbid(u, i)
     for u, v, table in list(work.edges()):
         if any(room < cost < inf for row in table for cost in row):
-            work.put(u, v, tuple(tuple([inf if c > room else c for c in row]) for row in table))
+            rows = (tuple([work.never if c > room else c for c in row]) for row in table)
+            work.put(u, v, tuple(rows))

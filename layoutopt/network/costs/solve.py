@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -104,6 +105,8 @@ MORE = 1.2
 """CP-SAT has longer turns than branching on fewer variables than so many for each label."""
 
 STEPS = 8 * 10**6  # steps of branching for an effort of 1
+
+STARTED = 20  # steps of dual ascent that look for a labelling where nothing costs anything
 
 TIGHTENED = 3.0
 """So many times as long as dual ascent prepares is reserved for its messages to be proved."""
@@ -308,10 +311,12 @@ def _ascend(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
 def _unpaid(part: Work, limits: Limits) -> list[int] | None:
     """Search for a labelling that costs no more than the bound; ``None`` if none is found.
 
-    The search is short where there are costs; without any a relaxation would prove nothing.
+    The search is short where there are costs; without any a relaxation would prove nothing, but
+    the first steps of dual ascent often find a labelling.
     """
     if not part.size():
-        return solve_parts(part.copy(), limits, None, 3).labels
+        found = _first_ascended(part, limits)
+        return solve_parts(part.copy(), limits, None, 3).labels if found is None else found
     if part.cells() > MOST_CELLS:  # search fails on larger ones
         return None
     allowed, turn = part.copy(), limits.silent().within(IMPROVED * limits.left).turn(SHORT)
@@ -320,6 +325,23 @@ def _unpaid(part: Work, limits: Limits) -> list[int] | None:
         return solve_parts(allowed, turn, None, 3).labels
     except Infeasible:
         return None
+
+
+def _first_ascended(part: Work, limits: Limits) -> list[int] | None:
+    """Return the first labelling that a few steps of dual ascent find, if any."""
+    from layoutopt.network.ascent import PricedRows, RowAscent
+
+    best: list[int] | None = None
+
+    def offer(labels: list[int]) -> float:
+        nonlocal best
+        best = _better(part, best, labels)
+        return inf if best is None else -inf  # it ends with the first one
+
+    with suppress(TimeoutError):
+        ascent = RowAscent(part, PricedRows(), limits)
+        ascent.run(limits.within(IMPROVED * limits.left), offer, inf, STARTED)
+    return best
 
 
 def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -300,6 +301,31 @@ def test_labels_that_cost_the_bound_need_no_relaxation(
     assert part is not None
     assert (construct(part, Limits(deadline=0.0)) is None) == (clash is None)
     assert solve_parts(part, Limits(), None) == FoundLabels([1, 1, 1], 0)
+
+
+@pytest.mark.usefixtures("barred")
+def test_dual_ascent_finds_labels_where_nothing_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of a ring in three colours need no programme, even if haste leads into a dead end."""
+    monkeypatch.setattr(cpsat, "solve_programme", None)
+    monkeypatch.setattr(solve, "construct", lambda *_: None)
+    table: CostRows = [[None if i == j else 0 for j in range(3)] for i in range(3)]
+    part = opened(stated([[0] * 3] * 9, [(u, (u + 1) % 9, table) for u in range(9)]))
+    assert part is not None
+    found = solve_parts(part, Limits(), None)
+    assert found.labels is not None
+    assert (part.value(found.labels), found.bound) == (0, 0)
+
+
+@pytest.mark.parametrize("seed", [5, 7, 11])
+def test_costs_beyond_doubles_are_forbidden(seed: int) -> None:
+    """What costs more than a known labelling may have more digits than doubles can hold."""
+    draw, big = random.Random(seed), 10**400
+    own = [[draw.randrange(big) for _ in range(3)] for _ in range(4)]
+    pairs = itertools.combinations(range(4), 2)
+    table = [[[draw.randrange(10 * big) for _ in range(3)] for _ in range(3)] for _ in range(6)]
+    problem = stated(own, [(u, v, costs) for (u, v), costs in zip(pairs, table, strict=True)])
+    best = min(map(problem.cost, map(np.array, itertools.product(range(3), repeat=4))))
+    assert (solve_pbqp(problem).objective or 0) >= best
 
 
 @pytest.mark.usefixtures("unreduced")
