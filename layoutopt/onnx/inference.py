@@ -210,7 +210,23 @@ def with_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelPr
         _drop_initialisers(model, copies)
     _set_domains(found, hidden, "")
     _drop_initialisers(found, copies)
+    _rename_told(model, found)
     return found
+
+
+def _rename_told(*models: onnx.ModelProto) -> None:
+    """Give open sizes that were told names as ONNX makes them, which no other size has."""
+    every = [graph for model in models for graph in graphs(model.graph)]
+    values = (x for graph in every for x in (*graph.value_info, *graph.output, *graph.input))
+    dims = [d for x in values for d in x.type.tensor_type.shape.dim if d.dim_param]
+    taken, numbers, names = {d.dim_param for d in dims}, count(), dict[str, str]()
+    for dim in dims:
+        if dim.dim_param.startswith(f"{UNREAD}."):
+            if dim.dim_param not in names:
+                names[dim.dim_param] = next(
+                    name for name in map("unk__{}".format, numbers) if name not in taken
+                )
+            dim.dim_param = names[dim.dim_param]
 
 
 def _hide_misread(model: onnx.ModelProto, found: onnx.ModelProto, hidden: list[int]) -> bool:

@@ -158,30 +158,45 @@ GEMM_TYPES = {"double", "float", "float16"}
 def matrix_products(op: Op) -> Iterator[Remapped]:
     """Yield a product of two matrices as Gemm, in all orders of operands and of the result.
 
-    The batch of a MatMul, if it has any, is of size 1: its axes are left out.
+    Further axes of a MatMul, all of size 1, are left out.
     """
-    shapes = op.shape(0) or (), op.shape(1) or ()
-    plain = all(len(shape) > 1 and {*shape[:-2]} <= {1} and 0 not in shape for shape in shapes)
-    if op.type != "MatMul" or (plain and op.element_type in GEMM_TYPES):
+    matrices = _matrices(op)
+    if op.type != "MatMul" or (matrices and op.element_type in GEMM_TYPES):
+        first, second, made = matrices or ((0, 1),) * 3
         left, right = op.integer("transA", 0), op.integer("transB", 0)
         for a, b, result in product((0, 1), repeat=3):
             flags = {"transA": left ^ a, "transB": right ^ b}
             if result:
                 flags = {"transA": 1 - (right ^ b), "transB": 1 - (left ^ a)}
-            orders = [_matrix(op.rank(0), a), _matrix(op.rank(1), b)]
+            orders = [_turned(first, a), _turned(second, b)]
             if op.has(2):
                 orders.append(fitted(TURNED, op.rank(2) or 0) if result else None)
             orders += [None] * (len(op.inputs) - len(orders))
             operands = (1, 0, *range(2, len(op.inputs))) if result else None
-            outputs = (_matrix(max(op.rank(0) or 0, op.rank(1) or 0), result),)
+            outputs = (_turned(made, result),)
             kind = "Gemm" if op.type == "MatMul" else ""
             yield Remapped({**op.attributes, **flags}, tuple(orders), outputs, {}, operands, kind)
 
 
-def _matrix(rank: int | None, turned: int) -> Permutation | None:
-    """Return the last two axes of so many, exchanged if ``turned``; None for a matrix as it is."""
-    row, column = (rank or 2) - 2, (rank or 2) - 1
-    order = (column, row) if turned else (row, column)
+def _matrices(op: Op) -> tuple[Permutation, Permutation, Permutation] | None:
+    """Return rows and columns of operands and result; None if a product is not of two matrices.
+
+    The right operand has no batch, and of the left one's batch and rows one axis is not of size 1.
+    """
+    left, right = op.shape(0) or (), op.shape(1) or ()
+    if min(len(left), len(right)) < 2 or 0 in left + right:
+        return None
+    rows = [axis for axis, size in enumerate(left[:-1]) if size != 1] or [len(left) - 2]
+    if len(rows) > 1 or any(size != 1 for size in right[:-2]):
+        return None
+    rank = max(len(left), len(right))
+    made = rows[0] + rank - len(left), rank - 1
+    return (rows[0], len(left) - 1), (len(right) - 2, len(right) - 1), made
+
+
+def _turned(matrix: Permutation, turned: int) -> Permutation | None:
+    """Return rows and columns, exchanged if ``turned``; None for a matrix as it is."""
+    order = matrix[::-1] if turned else matrix
     return None if order == (0, 1) else order
 
 
