@@ -610,17 +610,19 @@ def _batches(op: Op, slot: int, order: Order) -> Iterator[Mode]:
 
     The batch is what stands before the axis that is summed over, in an order of one operand; what
     stands behind it are columns.  So it is in the result.  These are axes, or parts of one, that
-    the other operand does not have, but for a batch of size 1.  The axes of the matrix may come in
-    parts that are side by side.  A Gemm becomes a MatMul, behind which its bias is added.
+    the other operand does not have; of the matrix all axes but two are of size 1.  These may come
+    in parts that are side by side.  A Gemm becomes a MatMul, behind which its bias is added.
     """
     letters, count = _letters(op) or {}, len(op.inputs)
     shapes = [shape or () for shape in op.shapes]
     names = {n: own[len(own) - len(shapes[n]) :] for n, own in letters.items()}
     scaled = any(op.attributes.get(name, 1) != 1 for name in ("alpha", "beta"))
     old = op.type == "Gemm" and op.opset < BROADCASTS
-    for matrix, batch, kept in ((1, 0, "n"), (0, 1, "m")) if not scaled and not old else ():
-        *alone, rows, columns = shapes[matrix] if matrix in names else (1, 1)
-        if slot not in (batch, count) or not {*alone} <= {1} or 1 in (rows, columns):
+    for matrix, batch in ((1, 0), (0, 1)) if not scaled and not old else ():
+        sizes = {n: dict(zip(names.get(n, ()), shapes[n], strict=False)) for n in (matrix, batch)}
+        kept, *others = [x for x, size in sizes[matrix].items() if size != 1 and x != "k"] or [""]
+        alone = kept and not others and sizes[batch].get(kept, 1) == 1  # of the matrix
+        if slot not in (batch, count) or not alone or sizes[matrix]["k"] == 1:
             continue
         found = [names[slot][axis_of(item)] for item in order]
         middle = kept if slot == count else "k"
@@ -629,8 +631,8 @@ def _batches(op: Op, slot: int, order: Order) -> Iterator[Mode]:
         is_open = _is_open(shapes[batch]) or _is_open(shapes[count])
         if at < 0 or is_open or {*found[at:last]} != {middle} or last == len(found):
             continue
-        sizes = {shapes[n][own.index(middle)] for n, own in names.items() if middle in own} - {1}
-        if last > at + 1 and (len(sizes) > 1 or None in sizes):
+        both = {shapes[n][own.index(middle)] for n, own in names.items() if middle in own} - {1}
+        if last > at + 1 and (len(both) > 1 or None in both):
             continue  # of sizes that are not known to be equal, one may be 1
         forms: list[Form | None] = [None] * (count + 1)
         for n, own in names.items():
