@@ -25,9 +25,6 @@ Value: TypeAlias = float | Decimal | Fraction | str | np.integer[Any] | np.float
 MAX_RANK = 64
 """NumPy's own limit."""
 
-CACHES = ("_readers", "_pairs_of", "_known_ops", "_known_pairs")
-"""Attributes that copies do not share; the shared ones are never changed in place."""
-
 _CACHING = Lock()  # held while caches grow, as several threads may look at one graph
 
 
@@ -302,9 +299,15 @@ class GraphStore:
         other = type(self).__new__(type(self))
         slots = [OpSlot(n) for n in range(len(self.ops))]
         memo.update(zip(map(id, self._slots), slots, strict=True))  # for handles copied with it
-        own = {name: held for name, held in vars(self).items() if name not in CACHES}
-        vars(other).update({name: shallow(held) for name, held in own.items()}, _slots=slots)
-        other._forget()  # noqa: SLF001  (of the same class)
+        state: Any = object.__getstate__(self)
+        held, slotted = state if isinstance(state, tuple) else (state, {})  # by __slots__
+        for name, value in held.items():
+            mutable = isinstance(value, dict | list | set)  # others, such as locks, are shared
+            vars(other)[name] = shallow(value) if mutable else value
+        for name, value in slotted.items():
+            setattr(other, name, value)
+        other._slots = slots  # noqa: SLF001  (of the same class)
+        other._forget()  # noqa: SLF001
         return other
 
     def tensor(self, which: Tensor | str) -> Tensor:

@@ -202,9 +202,11 @@ def test_subclasses() -> None:
     """Graphs whose class is made otherwise are copied, explained and put on tiles."""
 
     class Layer(Graph):
+        __slots__ = ("lock", "width")
+
         def __init__(self, width: int) -> None:
             super().__init__("layer")
-            self.width = width
+            self.width, self.lock, self.sizes = width, threading.Lock(), (n for n in range(width))
 
     graph = Layer(2)
     x = graph.sink((2,), name="x")
