@@ -72,6 +72,7 @@ class Interrupt(Event):
     """A request to stop as soon as possible, at ``time.monotonic()`` or never."""
 
     at = math.inf
+    in_use = False  # by a call in progress, whose progress callback is that of calls within
 
     def set(self) -> None:
         """Request to stop; later requests are ignored."""
@@ -258,15 +259,24 @@ class CallbackError(BaseException):
         self.interrupt, self.cause = interrupt, cause
 
 
-@contextmanager
-def callbacks_raise(limits: Limits) -> Iterator[None]:
+class callbacks_raise:
     """Let exceptions of the call's progress callback, not those of enclosing calls, reach users."""
-    try:
-        yield
-    except CallbackError as error:
-        if error.interrupt is not limits.interrupt:
-            raise
-        raise error.cause from error.cause.__cause__
+
+    def __init__(self, limits: Limits) -> None:
+        self.interrupt = limits.interrupt
+
+    def __enter__(self) -> None:
+        self.first, self.interrupt.in_use = not self.interrupt.in_use, True
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self.interrupt.in_use = not self.first
+        if self.first and isinstance(error, CallbackError) and error.interrupt is self.interrupt:
+            cause = error.cause
+            before = cause.__context__
+            try:
+                raise cause
+            finally:
+                cause.__context__ = before  # not the CallbackError
 
 
 class SumOfParts:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -112,7 +113,7 @@ def pair_explained(progress: Callable[[Progress], None]) -> object:
     return layoutopt.explain_pair(graph, layoutopt.unwind(graph), a, b, progress=progress)
 
 
-def network_solved(progress: Callable[[Progress], None]) -> object:
+def network_solved(progress: Callable[[Progress], None], limits: Limits | None = None) -> object:
     """Solve a small cost network with a row."""
     network = CostNetwork()
     letters = network.domain(["a", "b"])
@@ -120,7 +121,18 @@ def network_solved(progress: Callable[[Progress], None]) -> object:
     network.node("y", letters)
     network.table("x", "y", [[1, 2], [3, 0]])
     network.row({("x", "a"): 1, ("y", "b"): 1}, high=1)
-    return solve(network, Limits(tell=progress))
+    return solve(network, limits or Limits(tell=progress))
+
+
+def solved_within(progress: Callable[[Progress], None]) -> object:
+    """Solve by a user's solver that solves a network under the limits of its call."""
+
+    @layoutopt.solver("mine")
+    def mine(problem: object, limits: Limits, _: object) -> object:
+        network_solved(progress, limits)
+        return Result(stopped=Stopped.SIZE_LIMIT)
+
+    return layoutopt.unwind(hard_graph(2, 3), "mine", progress=progress)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +140,7 @@ def network_solved(progress: Callable[[Progress], None]) -> object:
     [
         lambda tell: layoutopt.unwind(hard_graph(2, 3), "cpsat", progress=tell, time_limit=60),
         network_solved,
+        solved_within,
         lambda tell: layoutopt.convert("instances/conversion/pixels.onnx", progress=tell),
         pair_explained,
     ],
@@ -137,16 +150,20 @@ def test_errors_of_callbacks_reach_the_caller(call: Callable[..., object]) -> No
     heard: list[Progress] = []
     call(heard.append)
     assert heard
-    for phase in {message.phase for message in heard}:
-        error = TimeoutError("the dashboard does not answer")
+    phases = sorted({message.phase for message in heard})
+    for phase, kind in zip(phases, cycle((TimeoutError, StopIteration)), strict=False):
+        error = kind("the dashboard does not answer")
+        error.__context__ = KeyError("dashboard")
 
         def tell(message: Progress, phase: str = phase, error: Exception = error) -> None:
             if message.phase == phase:
                 raise error
 
-        with pytest.raises(TimeoutError) as caught:
+        with pytest.raises(kind) as caught:
             call(tell)
         assert caught.value is error
+        assert isinstance(error.__context__, KeyError)
+        assert not error.__suppress_context__
 
 
 @pytest.mark.parametrize("parts", [0, 1, 2])
