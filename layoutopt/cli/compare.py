@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from layoutopt.base.errors import InputError
 from layoutopt.base.table import Table
 from layoutopt.cli import options
 from layoutopt.cli.options import OutputFiles, flag, option
@@ -57,6 +56,7 @@ def command(
 
     search.begin()
     of_costs = any(map(is_network, instances))
+    options.check_words(solver or [], barriers, instances)
     page = {} if of_costs and html is None else {"--html": html}
     files = {"--json": json, "--csv": csv, "--markdown": markdown, **page}
     outputs = OutputFiles(files, overwrite, search.quiet, output, [*instances, *reading.files])
@@ -64,21 +64,21 @@ def command(
         others = {"pairs": pairs, "barriers": barriers, "html": html} | vars(reading)
         from layoutopt.cli.networks import compare_networks, refuse
 
-        for path in instances:
-            if not is_network(path):
-                raise InputError("is not a cost network; compare it separately", file=str(path))
+        for path in filter(is_network, instances):
             refuse(path, others)
         return compare_networks(instances, solver, search, outputs, no_seconds)
     every: list[Comparison] = []
     codes: list[int] = []
-    for path in instances:
-        with options.reported(codes):
-            every.append(_compared(path, solver, search, reading, barriers, no_seconds))
-            codes.append(_code(every[-1], path))
-            if every[-1].results[-1].stopped is Stopped.INTERRUPTED:
-                break
-    if every:
-        _write(every, outputs, pairs)
+    try:
+        for path in instances:
+            with options.reported(codes, path):
+                every.append(_compared(path, solver, search, reading, barriers, no_seconds))
+                codes.append(_code(every[-1], path))
+                if every[-1].results[-1].stopped is Stopped.INTERRUPTED:
+                    break
+    finally:  # also after Ctrl-C while an instance is read
+        if every:
+            _write(every, outputs, pairs)
     return max(codes)
 
 

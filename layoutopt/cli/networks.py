@@ -173,33 +173,40 @@ def compare_networks(
     """Compare solvers on networks; print and write the table; return the exit code."""
     from layoutopt.base.files import encode_list
     from layoutopt.io.solution import solution_document
+    from layoutopt.network.files import is_network
 
     rows: list[list[str]] = []
     plain: list[list[object]] = []  # the same as data, for CSV
     documents = []
     codes: list[int] = []
-    for path in paths:
-        with options.reported(codes):
-            network, _ = load(path)
-            found = _solved(network, solvers or ["all"], search)
-            codes.append(min(map(options.exit_code, found)))
-            _note_infeasible(path, next((x for x in found if x.infeasible), found[0]))
-            name = network.name or path.name
-            rows += _rows(name, found, no_seconds)
-            plain += _csv_rows(name, found, no_seconds)
-            own = _hash(network)
-            times = [{} if no_seconds else {"solve": x.seconds} for x in found]
-            documents += [solution_document(x, t, own) for x, t in zip(found, times, strict=True)]
-            if found[-1].stopped == "interrupted":
-                break
-    table = Table(COLUMNS, rows, left=3)
-    makers = {
-        "--json": lambda: encode_list(documents),
-        "--csv": lambda: Table(CSV_COLUMNS, plain).csv().encode(),
-        "--markdown": lambda: table.markdown().encode(),
-    }
-    if documents:
-        outputs.write(makers, lambda: table.text(""))
+    try:
+        for path in paths:
+            with options.reported(codes, path):
+                if path.is_file() and not is_network(path):
+                    raise InputError("is not a cost network; compare it separately")
+                network, _ = load(path)
+                found = _solved(network, solvers or ["all"], search)
+                codes.append(min(map(options.exit_code, found)))
+                _note_infeasible(path, next((x for x in found if x.infeasible), found[0]))
+                name = network.name or path.name
+                rows += _rows(name, found, no_seconds)
+                plain += _csv_rows(name, found, no_seconds)
+                own = _hash(network)
+                times = [{} if no_seconds else {"solve": x.seconds} for x in found]
+                documents += [
+                    solution_document(x, t, own) for x, t in zip(found, times, strict=True)
+                ]
+                if found[-1].stopped == "interrupted":
+                    break
+    finally:  # also after Ctrl-C while a network is read
+        table = Table(COLUMNS, rows, left=3)
+        makers = {
+            "--json": lambda: encode_list(documents),
+            "--csv": lambda: Table(CSV_COLUMNS, plain).csv().encode(),
+            "--markdown": lambda: table.markdown().encode(),
+        }
+        if documents:
+            outputs.write(makers, lambda: table.text(""))
     return max(codes)
 
 

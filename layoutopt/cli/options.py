@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from layoutopt.base.result import UnwindingResult
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.network import Solution
+    from layoutopt.tiles.memory import TileMemory
 
 T = TypeVar("T")
 
@@ -215,16 +216,35 @@ def exit_code(result: UnwindingResult | Solution) -> int:
 
 
 @contextmanager
-def reported(codes: list[int]) -> Iterator[None]:
+def reported(codes: list[int], path: Path) -> Iterator[None]:
     """Print the error of an instance, so that others can follow, and add its exit code."""
     try:
         yield
-    except (InputError, TimeoutError) as error:
-        codes.append(BAD_INPUT if isinstance(error, InputError) else NO_ANSWER)
+    except InputError as error:
+        codes.append(BAD_INPUT)
+        streams.note(f"layoutopt: {error.located(file=str(path))}")
+    except TimeoutError as error:
+        codes.append(NO_ANSWER)
         streams.note(f"layoutopt: {error}")
     except LayoutoptError as error:
         codes.append(DEFECT)
-        streams.note(f"layoutopt: internal error, no result: {' '.join(str(error).split())}")
+        reason = " ".join(str(error).split())
+        streams.note(f"layoutopt: {path}: internal error, no result: {reason}")
+
+
+def check_words(solvers: Iterable[str], barriers: str | None, instances: Iterable[Path]) -> None:
+    """Refuse unknown words, before any instance is solved; graphs and networks have others."""
+    from layoutopt.graphs.tiling import check_hook_mode
+    from layoutopt.network.files import is_network
+    from layoutopt.network.pipeline import check_solver
+    from layoutopt.registry import ALL
+    from layoutopt.unwinding import solver_named
+
+    check_hook_mode(barriers)
+    kinds = {*map(is_network, instances)}
+    for name in solvers:
+        if name != ALL and len(kinds) == 1:
+            (check_solver if True in kinds else solver_named)(name)
 
 
 def limit(
@@ -439,6 +459,20 @@ class Reading:
         ),
     ] = None
 
+    def __post_init__(self) -> None:
+        """Refuse invalid words once, before any graph is read."""
+        self._memory()
+        _sizes(self.dim)
+        if self.training is not None:
+            from layoutopt.onnx.read import check_training
+
+            check_training(self.training)
+
+    def _memory(self) -> TileMemory | None:
+        from layoutopt.io.instance import tile_memory
+
+        return None if self.tiles is None else tile_memory(self.tiles)
+
     @property
     def files(self) -> list[Path]:
         """The files that are read besides the graph's own."""
@@ -449,10 +483,9 @@ class Reading:
     ) -> tuple[Graph, float]:
         """Read a graph, with a message on a terminal; return it with the seconds that this took."""
         from layoutopt.base.limits import Progress
-        from layoutopt.io.instance import tile_memory
         from layoutopt.reading import read
 
-        memory = None if self.tiles is None else tile_memory(self.tiles)
+        memory = self._memory()
         by_cycles = str(self.attractions) == CYCLES
         values = None if by_cycles else self.attractions
         work = partial(

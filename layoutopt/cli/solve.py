@@ -61,7 +61,7 @@ class Questions:
     @property
     def asked(self) -> str:
         """The first of these options that is given, if any."""
-        if self.capacity_sweep is not None:
+        if self.scales:
             return "--capacity-sweep"
         return "--prices" if self.prices else ""
 
@@ -201,11 +201,13 @@ def command(
 
     With several instances, outputs must be folders; each instance writes a file named after it.
     """
+    from layoutopt.cli.networks import refuse, solve_network
     from layoutopt.network.files import is_network
 
     search.begin()
     questions.check(fixed)
     files = {"--json": json, "--certificate": certificate, "--sweep-csv": questions.sweep_csv}
+    options.check_words([solver], barriers, instances)
     if html or not all(map(is_network, instances)):
         files["--html"] = html
     options.place_output(output, files)
@@ -215,8 +217,6 @@ def command(
 
     def solve(instance: Path, outputs: OutputFiles) -> Answer:
         if is_network(instance):
-            from layoutopt.cli.networks import refuse, solve_network
-
             refuse(instance, others)
             return solve_network(instance, solver, start, search, outputs, no_seconds)
         graph, read = reading.load(instance, search.left, search.quiet)
@@ -335,7 +335,7 @@ def _solve_each(
             options.begin(time.monotonic())
             if outputs.readable:
                 say("")
-        with options.reported(codes):
+        with options.reported(codes, instance):
             result = solve(instance, outputs)
             codes.append(options.exit_code(result))
             if result.stopped is Stopped.INTERRUPTED:

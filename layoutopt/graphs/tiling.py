@@ -324,14 +324,19 @@ def apply_hook_mode(graph: GraphStore, barriers: str | None) -> GraphStore:
     ``None`` keeps hooks if the graph has a tile memory, ``"simulated"`` requires one,
     ``"opaque"`` removes all hooks.
     """
-    if barriers not in (None, *BARRIERS):
-        raise InputError(f"unknown barriers {barriers!r}; known: {', '.join(BARRIERS)}")
+    check_hook_mode(barriers)
     if barriers == "simulated" and graph.tile_memory is None:
         raise InputError("barriers can be simulated only on a tile memory; the graph has none")
     if barriers == "opaque":
         return opaque(graph) if hooked(graph) else graph
     check_hooks(graph)
     return graph
+
+
+def check_hook_mode(barriers: str | None) -> None:
+    """Raise InputError unless this is ``None`` or a known word."""
+    if barriers not in (None, *BARRIERS):
+        raise InputError(f"unknown barriers {barriers!r}; known: {', '.join(BARRIERS)}")
 
 
 def check_hooks(graph: GraphStore) -> None:

@@ -387,14 +387,19 @@ HEURISTICS = ("greedy", *entries(Takes.LABELLING, proves=False))
 """Solvers without proof.  All but the first are of parts with equality edges alone."""
 
 
+def check_solver(solver: str) -> None:
+    """Raise ``InputError`` if no solver of networks has this name."""
+    if not isinstance(solver, str) or solver not in ("auto", *HEURISTICS):
+        known = ", ".join(["auto", *HEURISTICS])
+        raise InputError(f"cost networks have no solver {solver!r}; there are {known}")
+
+
 def known_solver(network: Network, solver: str) -> str:
     """Return the name of a solver that a network's parts have.
 
     Raises ``InputError`` if there is none of this name, or it keeps no rows and there are some.
     """
-    if not isinstance(solver, str) or solver not in ("auto", *HEURISTICS):
-        known = ", ".join(["auto", *HEURISTICS])
-        raise InputError(f"cost networks have no solver {solver!r}; there are {known}")
+    check_solver(solver)
     if solver != "auto" and network.usages:
         raise InputError(f"{solver} keeps no rows of limits; auto does")
     return solver

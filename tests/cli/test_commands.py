@@ -52,7 +52,7 @@ def test_a_solver_that_fails_is_told_in_one_line(
     swap_solver(monkeypatch, "mip", fail)
     ran = run("solve", instance, "--solver", "mip")
     assert (ran.code, ran.out) == (70, "")
-    assert ran.err == "layoutopt: internal error, no result: it failed\n"
+    assert ran.err == f"layoutopt: {instance}: internal error, no result: it failed\n"
 
 
 def test_hooks_that_are_no_views(run: Run, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import pytest
 from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Progress
 from layoutopt.bench.run import RunProgress
-from layoutopt.cli import bench, solve, streams
+from layoutopt.cli import bench, options, solve, streams
 from layoutopt.cli import main as entry
 from layoutopt.machine.whatif import ShadowPrices, SinkCost, TilePrice
 from tests.cli.conftest import Run
@@ -60,6 +60,22 @@ def test_each_end_has_its_line_and_code(
     [line] = ended.err.splitlines()
     assert line.startswith(text)
     assert (line == text) == (name != "unforeseen")
+
+
+def test_ctrl_c_while_a_later_instance_is_read(
+    run: Run, instance: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table has the instances before."""
+    load = options.Reading.load
+
+    def stopped(self: options.Reading, path: Path, *more: Any) -> Any:
+        if path.name == "later.json":
+            raise KeyboardInterrupt
+        return load(self, path, *more)
+
+    monkeypatch.setattr(options.Reading, "load", stopped)
+    ran = run("compare", instance, "later.json", "--solver", "greedy0", "-o", "-", "--no-seconds")
+    assert (ran.code, ran.err, "greedy0" in ran.out) == (130, "interrupted\n", True)
 
 
 def test_prices_that_ran_out_of_time_and_many_sinks() -> None:
