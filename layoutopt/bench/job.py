@@ -291,7 +291,7 @@ class Worker:
                 graph = load(job.source)
                 digest = document_hash(graph)
                 if identity(job.source, job.version) != job.identity:
-                    raise InputError("its files changed after the run began; --retry repeats it")
+                    raise InputError("its files changed after the run began; run again to solve it")
             except Exception as error:  # other jobs continue
                 spent = watch.spent()
                 return Instance(job.identity, spent, reason(error), traceback.format_exc())
