@@ -25,7 +25,7 @@ from types import FrameType
 from typing import Any, Literal, TypeAlias
 
 from layoutopt.base.errors import InputError, SizeError
-from layoutopt.base.numbers import least
+from layoutopt.base.numbers import least, nearest
 
 TAIL = 0.5  # largest share of the time reserved for steps after solving
 
@@ -319,6 +319,9 @@ class Unlimited(Limits):
         return None
 
 
+LARGEST = 1e300  # of a gap, as solvers refuse infinity
+
+
 def limited(
     time_limit: float | None = None,
     gap: float = 0.0,
@@ -338,8 +341,9 @@ def limited(
     if not (progress is None or callable(progress)):
         raise InputError(f"progress must be a function, not {type(progress).__name__}")
     begun = time.monotonic()
-    endless = time_limit is None or time_limit > threading.TIMEOUT_MAX
-    deadline = math.inf if endless else begun + float(time_limit or 0)
+    lasting = math.inf if time_limit is None else nearest(time_limit)
+    deadline = math.inf if lasting > threading.TIMEOUT_MAX else begun + lasting
+    gap = min(nearest(gap), LARGEST)
     return Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress, started=begun)
 
 

@@ -292,7 +292,7 @@ def to_decimal(multiple: int, unit: Fraction) -> Decimal:
     return _from_fraction(multiple * unit, 1)
 
 
-def nearest(score: Fraction) -> float:
+def nearest(score: Fraction | float) -> float:
     """Return the float nearest to a score, infinity on overflow."""
     try:
         return float(score)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import cycle
 from typing import Any
 
+import numpy as np
 import pytest
 
 import layoutopt
@@ -27,7 +28,7 @@ from layoutopt.base.deadline import (
     run_stoppable,
     run_with_timeout,
 )
-from layoutopt.base.limits import Limits, Progress, Stopped, SumOfParts, interruptible
+from layoutopt.base.limits import Limits, Progress, Stopped, SumOfParts, interruptible, limited
 from layoutopt.base.result import Result
 from layoutopt.cli.main import heard
 from layoutopt.network import CostNetwork, solve
@@ -55,6 +56,15 @@ def test_limits() -> None:
 
 
 HUGE = 10**400
+
+
+def test_numbers_of_any_type_and_size() -> None:
+    """Solvers get a finite gap, and times are compared without overflow."""
+    for huge in (HUGE, math.inf, np.float16("inf")):
+        limits = limited(np.float16(5), huge)  # type: ignore[arg-type]
+        assert math.isfinite(limits.gap)
+        assert 4 < limits.left <= 5
+        assert limited(huge).deadline == math.inf  # type: ignore[arg-type]
 
 
 def test_messages() -> None:
