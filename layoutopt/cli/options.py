@@ -232,7 +232,7 @@ def reported(codes: list[int], path: Path) -> Iterator[None]:
         streams.note(f"layoutopt: {path}: internal error, no result: {reason}")
 
 
-def check_words(solvers: Iterable[str], barriers: str | None, instances: Iterable[Path]) -> None:
+def check_words(solvers: Iterable[str], barriers: str | None, instances: list[Path]) -> None:
     """Refuse unknown words, before any instance is solved; graphs and networks have others."""
     from layoutopt.graphs.tiling import check_hook_mode
     from layoutopt.network.files import is_network
@@ -242,8 +242,9 @@ def check_words(solvers: Iterable[str], barriers: str | None, instances: Iterabl
 
     check_hook_mode(barriers)
     kinds = {*map(is_network, instances)}
+    functions = any(":" in path.name for path in instances)  # their modules may define solvers
     for name in solvers:
-        if name != ALL and len(kinds) == 1:
+        if name != ALL and len(kinds) == 1 and not functions:
             (check_solver if True in kinds else solver_named)(name)
 
 
