@@ -236,16 +236,20 @@ def check_words(solvers: Iterable[str], barriers: str | None, instances: list[Pa
     """Refuse unknown words, before any instance is solved; graphs and networks have others."""
     from layoutopt.graphs.tiling import check_hook_mode
     from layoutopt.network.files import is_network
-    from layoutopt.network.pipeline import check_solver
     from layoutopt.registry import ALL
-    from layoutopt.unwinding import solver_named
 
     check_hook_mode(barriers)
     kinds = {*map(is_network, instances)}
     functions = any(":" in path.name for path in instances)  # their modules may define solvers
+    if len(kinds) != 1 or functions:
+        return
+    if True in kinds:
+        from layoutopt.network.pipeline import check_solver as check
+    else:
+        from layoutopt.unwinding import solver_named as check  # type: ignore[assignment]
     for name in solvers:
-        if name != ALL and len(kinds) == 1 and not functions:
-            (check_solver if True in kinds else solver_named)(name)
+        if name != ALL:
+            check(name)
 
 
 def limit(
