@@ -233,7 +233,12 @@ def reported(codes: list[int], path: Path) -> Iterator[None]:
 
 
 def check_words(solvers: Iterable[str], barriers: str | None, instances: list[Path]) -> None:
-    """Refuse unknown words, before any instance is solved; graphs and networks have others."""
+    """Refuse unknown words before the first of several instances is solved.
+
+    Graphs and networks have others; a single instance is asked itself.
+    """
+    if len(instances) == 1:
+        return
     from layoutopt.graphs.tiling import check_hook_mode
     from layoutopt.network.files import is_network
     from layoutopt.registry import ALL

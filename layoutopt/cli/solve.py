@@ -201,7 +201,6 @@ def command(
 
     With several instances, outputs must be folders; each instance writes a file named after it.
     """
-    from layoutopt.cli.networks import refuse, solve_network
     from layoutopt.network.files import is_network
 
     search.begin()
@@ -212,12 +211,13 @@ def command(
         files["--html"] = html
     options.place_output(output, files)
     every = _placed(files, instances, overwrite, search.quiet, reading)
-    others = {"fixed": fixed, "html": files.get("--html"), "barriers": barriers}
-    others |= vars(reading) | vars(questions)
+    own = {"fixed": fixed, "html": files.get("--html"), "barriers": barriers}
 
     def solve(instance: Path, outputs: OutputFiles) -> Answer:
         if is_network(instance):
-            refuse(instance, others)
+            from layoutopt.cli.networks import refuse, solve_network
+
+            refuse(instance, own | vars(reading) | vars(questions))
             return solve_network(instance, solver, start, search, outputs, no_seconds)
         graph, read = reading.load(instance, search.left, search.quiet)
         questions.check_machine(graph)
