@@ -157,6 +157,7 @@ def test_its_own_limit_of_time_is_the_later_one(monkeypatch: pytest.MonkeyPatch)
     assert seen[0] > 4
 
 
+@pytest.mark.cpsat
 def test_small_programmes_take_little_effort() -> None:
     """A knapsack of 200 items: the first subsolver alone proves it in a small part of a turn."""
     draw = np.random.default_rng(7)
