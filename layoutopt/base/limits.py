@@ -248,7 +248,7 @@ class Limits:
         if self.tell is not None:
             try:
                 self.tell(Progress(phase, time.monotonic() - self.started, objective, bound))
-            except Exception as error:
+            except Exception as error:  # whatever a user's function raises
                 raise CallbackError(self.interrupt, error) from error
 
 

@@ -248,13 +248,12 @@ def check_words(solvers: Iterable[str], barriers: str | None, instances: list[Pa
     functions = any(":" in path.name for path in instances)  # their modules may define solvers
     if len(kinds) != 1 or functions:
         return
-    if True in kinds:
-        from layoutopt.network.pipeline import check_solver as check
-    else:
-        from layoutopt.unwinding import solver_named as check  # type: ignore[assignment]
-    for name in solvers:
-        if name != ALL:
-            check(name)
+    from layoutopt.network.pipeline import check_solver
+    from layoutopt.unwinding import solver_named
+
+    check: Callable[[str], object] = check_solver if True in kinds else solver_named
+    for name in (name for name in solvers if name != ALL):
+        check(name)
 
 
 def limit(

@@ -9,9 +9,10 @@ Of use are
 - the families of all orders in which tensors are written, or required;
 - other families whose place no useful one can take.  It can if in it, too, run the ops of the other
   that cannot run in every order, if each op takes and gives useful orders in the places of the
-  other's where these join nothing, and if views lead to useful orders wherever the other's do, but
-  for the order of parts that are side by side, in which products take and give them.  Of each value
-  an order has one other in its place, whatever family it is of, and a useful order has itself.
+  other's where these join nothing, and if its views lead to useful orders where the other's do.
+  How parts are ordered that are side by side does not count there: products take and give them in
+  any order.  Of each value an order has one other in its place, whatever family it is of, and a
+  useful order has itself.
 
 Orders with parts come from ops that are required in blocks, from views of axes that are not side by
 side, and from what follows on these.
@@ -179,7 +180,7 @@ class ModeFamily:
     # which ops among those that cannot run in every order; of views, the complement of their
     # numbers, if they can by parts
     told: frozenset[int]
-    # values on the other sides of views, each with the order in which the axes of its parts begin
+    # values on the other sides of views, each with the axes of its order there
     behind: frozenset[tuple[int, tuple[int, ...]]]
     # by op, what each of its modes takes and gives of values that other families may share
     marks: dict[int, list[tuple[Need, ...]]]
@@ -205,7 +206,7 @@ def choices(
     return every
 
 
-def begun(order: Order) -> tuple[int, ...]:
+def axes_of(order: Order) -> tuple[int, ...]:
     """Return the axes of an order, once for parts that are side by side."""
     return tuple(axis for axis, _ in groupby(map(axis_of, order)))
 
@@ -218,7 +219,7 @@ class _Closing(JoinedModes):
         self.seen: set[Need] = set()
         self.waiting: list[Need] = []
         self.ends: dict[tuple[int, int], set[int]] = {}
-        self.begun: dict[int, set[tuple[int, ...]]] = {}  # useful orders, parts side by side as one
+        self.axes: dict[int, set[tuple[int, ...]]] = {}  # of each value those of useful orders
         both = enumerate(zip(self.at, self.vague, strict=True))
         # values that families may share, as an operand or result of one joins nothing
         self.shared = {v for v, (telling, vague) in both if vague and len(telling + vague) > 1}
@@ -253,7 +254,7 @@ class _Closing(JoinedModes):
         if need not in self.seen:
             self.seen.add(need)
             self.waiting.append(need)
-            self.begun.setdefault(need[0], set()).add(begun(need[1]))
+            self.axes.setdefault(need[0], set()).add(axes_of(need[1]))
             for axis, ends in ends_of(need[1]).items():
                 self.ends.setdefault((need[0], axis), set()).update(ends)
 
@@ -357,7 +358,7 @@ class _Closing(JoinedModes):
             if modes:
                 rows = (self.row((at, mode)) for mode in modes)
                 needs = {n for row in rows for n in (*row.takes, *row.gives) if n[0] != need[0]}
-                found[~at] = [(value, begun(order)) for value, order in needs]
+                found[~at] = [(value, axes_of(order)) for value, order in needs]
         return found
 
     def telling(self, member: Place) -> list[Need]:
@@ -392,7 +393,7 @@ class _Closing(JoinedModes):
 
     def replaces(self, useful: ModeFamily, other: ModeFamily) -> bool:
         """Put a useful family in another's place, if this agrees with all that were put before."""
-        linked = {link for link in other.behind if link[1] in self.begun.get(link[0], ())}
+        linked = {link for link in other.behind if link[1] in self.axes.get(link[0], ())}
         if not other.told <= useful.told or not linked <= useful.behind:
             return False
         found: dict[Need, Need] = {}
